@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The AnyACL Authors
+#
+# Flags of every target of this project.
+
+get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+if(NOT multi_config AND NOT CMAKE_BUILD_TYPE)
+  if(ANYACL_SANITIZE)
+    set(CMAKE_BUILD_TYPE Sanitize CACHE STRING "" FORCE)  # asserts on
+  else()
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo, Debug or Sanitize" FORCE)
+  endif()
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# Line tables make a user's backtrace readable; asserts of ours are not what Release pays for.
+set(release "-O2 -g1 -DNDEBUG -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+set(CMAKE_C_FLAGS_RELEASE "${release}")
+set(CMAKE_CXX_FLAGS_RELEASE "${release}")
+set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1")
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1")
+
+add_compile_options(
+  -Wall -Wextra
+  -ffp-contract=off  # results are promised bit for bit: kernels fuse explicitly or not at all
+  -fno-math-errno
+  -fno-semantic-interposition)
+if(ANYACL_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(ANYACL_SANITIZE STREQUAL "address")
+  set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(ANYACL_SANITIZE STREQUAL "thread")
+  set(sanitize -fsanitize=thread -fno-omit-frame-pointer)
+elseif(ANYACL_SANITIZE)
+  message(FATAL_ERROR "ANYACL_SANITIZE is '${ANYACL_SANITIZE}'; known are address and thread")
+endif()
+if(ANYACL_SANITIZE)
+  add_compile_options(${sanitize})
+  add_link_options(${sanitize})
+  add_compile_definitions(ANYACL_SANITIZE_${ANYACL_SANITIZE}=1)
+endif()
+if(ANYACL_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "ANYACL_FUZZ needs clang: configure with CXX=clang++ CC=clang")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

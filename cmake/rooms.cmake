@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The AnyACL Authors
+#
+# anyacl_room(<name> SOURCES <files...> [DEPENDS <rooms...>] [LIBRARIES <targets...>])
+#
+# One folder of src/ as the object library anyacl_<name>. DEPENDS names the rooms it may use: their usage requirements
+# come along, their objects do not (every room ends up in libanyacl once). Code includes "core/status.h", "acl/acl.h".
+function(anyacl_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LIBRARIES")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "anyacl_room(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  foreach(source IN LISTS arg_SOURCES)  # while a room is being written, the others still build
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source} AND NOT ANYACL_WERROR)
+      message(WARNING "src/${name}/${source} does not exist yet: left out")
+      list(REMOVE_ITEM arg_SOURCES ${source})
+    endif()
+  endforeach()
+  set(target anyacl_${name})
+  add_library(${target} OBJECT ${arg_SOURCES})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  foreach(room IN LISTS arg_DEPENDS)
+    target_link_libraries(${target} PUBLIC anyacl_${room})
+  endforeach()
+  target_link_libraries(${target} PUBLIC ${arg_LIBRARIES})
+  target_compile_definitions(${target} PRIVATE FUNC_VISIBILITY)  # the headers then export what they declare
+  set_property(GLOBAL APPEND PROPERTY ANYACL_ROOMS ${target})
+  set_property(GLOBAL APPEND PROPERTY ANYACL_ROOM_LIBRARIES ${arg_LIBRARIES})
+endfunction()

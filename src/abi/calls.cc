@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "abi/calls.h"
+
+#include <fmt/format.h>
+
+#include "abi/objects.h"
+#include "core/border.h"
+#include "core/codes.h"
+#include "core/product.h"
+#include "plan/executor.h"
+#include "runtime/submit.h"
+
+namespace anyacl::abi {
+namespace {
+
+using contract::ArgKind;
+using contract::Value;
+
+constexpr int kMaxArgs = 32;
+
+template <class Table, class T>
+void BindHandle(const Table& table, const void* handle, const T** object, Value* value) {
+  if (!handle) {
+    value->state = Value::State::kNull;
+    return;
+  }
+  *object = table.Get(handle);
+  if (!*object) value->state = Value::State::kDead;
+}
+
+void Bind(ArgKind kind, const RawArg& arg, Value* value) {
+  switch (kind) {
+    case ArgKind::kInput:
+    case ArgKind::kOutput:
+      return BindHandle(Tensors(), arg.handle, &value->tensor, value);
+    case ArgKind::kScalar:
+      return BindHandle(Scalars(), arg.handle, &value->scalar, value);
+    case ArgKind::kBoolArray:
+      return BindHandle(BoolArrays(), arg.handle, &value->bools, value);
+    case ArgKind::kIntArray:
+      return BindHandle(IntArrays(), arg.handle, &value->ints, value);
+    case ArgKind::kInt:
+      value->integer = arg.integer;
+      return;
+    case ArgKind::kReal:
+      value->real = arg.real;
+      return;
+    case ArgKind::kBool:
+      value->flag = arg.flag;
+      return;
+  }
+}
+
+Status CheckResultPointers(const char* op, const uint64_t* size, aclOpExecutor* const* executor) {
+  const char* missing = !executor ? "executor" : !size ? "workspaceSize" : nullptr;
+  if (!missing) return {};
+  return Status(code::kNull, fmt::format("{}GetWorkspaceSize: {} must not be null", op, missing));
+}
+
+// No operator's table speaks of sizes beyond 63 bits; nothing behind this line could index them.
+Status CheckAddressable(const Operator& op, contract::Values values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const contract::Arg& arg = op.contract.args()[i];
+    if (!arg.is_tensor() || !values[i].given()) continue;
+    const Tensor& t = *values[i].tensor;
+    const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
+    Extent extent;
+    int64_t bytes;
+    const bool fine = t.numel() != kOverflow && GetExtent(t, &extent) &&
+                      !__builtin_mul_overflow(t.numel(), size, &bytes) &&
+                      !__builtin_mul_overflow(extent.end, size, &bytes);
+    if (fine) [[likely]] continue;
+    return Status(code::kInvalid,
+                  fmt::format("{}: {} must span fewer than 2^63 bytes, got shape {} with strides {}",
+                              op.contract.op(), arg.name, ToString(t.dims), ToString(t.strides)));
+  }
+  return {};
+}
+
+void RememberTensors(const Operator& op, contract::Values values, const CallArg* args,
+                     Executor* executor) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const contract::Arg& arg = op.contract.args()[i];
+    if (!arg.is_tensor()) continue;
+    const bool given = values[i].given();
+    executor->tensors[executor->tensor_count++] = {
+        .name = arg.name,
+        .handle = args[i].handle,
+        .address = given ? values[i].tensor->data : nullptr,
+        .given = given,
+        .is_output = arg.kind == ArgKind::kOutput,
+        .needs_memory = false,
+    };
+  }
+  // Only tensors the plan touches need memory: a masked-out output may stay without.
+  const auto touch = [&](int tensor) {
+    if (tensor >= 0) executor->tensors[tensor].needs_memory = true;
+  };
+  const Plan& plan = executor->plan;
+  if (!plan.kernel) return;
+  for (int i = 0; i < plan.pointer_count; ++i) touch(plan.pointers[i].tensor);
+  for (const Plan::Pack& pack : plan.packs) touch(pack.tensor);
+  for (const Plan::Pack& pack : plan.unpacks) touch(pack.tensor);
+}
+
+Status MakeExecutor(const Operator& op, contract::Values values, const CallArg* args,
+                    uint64_t* workspace_size, aclOpExecutor** result) {
+  Executor* executor = nullptr;
+  void* handle = Executors().Create(&executor);
+  if (!handle) {
+    return Status(code::kInner, fmt::format("{}: too many executors are alive", op.contract.op()));
+  }
+  PlanBuilder builder(op, values, runtime::CurrentBackend(), &executor->plan);
+  Status status = op.plan(values, builder);
+  if (!status.ok()) {
+    Executors().Destroy(handle);
+    return status;
+  }
+  RememberTensors(op, values, args, executor);
+  *workspace_size = executor->plan.workspace_bytes;
+  *result = static_cast<aclOpExecutor*>(handle);
+  return {};
+}
+
+Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t* workspace_size,
+              aclOpExecutor** executor) {
+  const contract::Contract& contract = op.contract;
+  const bool results_first =
+      contract.table().result_pointers == contract::ResultPointers::kFirst;
+  if (results_first) {
+    ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, executor));
+  }
+  Value values[kMaxArgs];
+  for (size_t i = 0; i < args.size(); ++i) Bind(contract.args()[i].kind, args.begin()[i], &values[i]);
+  const contract::Values bound(values, args.size());
+  ANYACL_RETURN_IF_ERROR(contract.CheckNulls(bound));
+  if (!results_first) {
+    ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, executor));
+  }
+  ANYACL_RETURN_IF_ERROR(contract.CheckRest(bound, CurrentProduct()));
+  ANYACL_RETURN_IF_ERROR(CheckAddressable(op, bound));
+  return MakeExecutor(op, bound, args.begin(), workspace_size, executor);
+}
+
+bool AddressOfTensor(const void* handle, void** address) {
+  const Tensor* tensor = Tensors().Get(handle);
+  if (tensor) *address = tensor->data;
+  return tensor != nullptr;
+}
+
+}  // namespace
+
+aclnnStatus GetWorkspaceSize(const Operator& op, std::initializer_list<CallArg> args,
+                             uint64_t* workspace_size, aclOpExecutor** executor) noexcept {
+  // Samples pass uninitialised variables here and use them whatever the result: leave them harmless.
+  if (workspace_size) *workspace_size = 0;
+  if (executor) *executor = nullptr;
+  return Border(op.contract.op(), kAclnnBorder,
+                [&] { return Phase1(op, args, workspace_size, executor); });
+}
+
+aclnnStatus Run(const Operator& op, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
+                void* stream) noexcept {
+  return Border(op.contract.op(), kAclnnBorder, [&] {
+    return RunExecutor(op, workspace, workspace_size, executor, stream, AddressOfTensor);
+  });
+}
+
+}  // namespace anyacl::abi

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "contract/contract.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/codes.h"
+
+namespace anyacl::contract {
+namespace {
+
+// A wrong table is a programming error that the tests meet at once; a user never does.
+[[noreturn]] void BadTable(const char* op, const std::string& what) {
+  std::fprintf(stderr, "%s: bad contract table: %s\n", op, what.c_str());
+  std::abort();
+}
+
+std::vector<std::string> SplitDims(const char* list) {
+  std::vector<std::string> dims;
+  std::string current;
+  for (const char* c = list;; ++c) {
+    if (*c && *c != ',') {
+      current += *c;
+      continue;
+    }
+    if (!current.empty()) dims.push_back(current);
+    current.clear();
+    if (!*c) return dims;
+  }
+}
+
+std::string Show(Number value) {
+  return fmt::format("{}", static_cast<double>(value));
+}
+
+bool RowMatches(const TypeRow& row, const std::vector<int>& args, Values values, Product product) {
+  if (!row.products.Has(product)) return false;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Value& value = values[args[i]];
+    if (value.given() && value.tensor->dtype != row.types[i]) return false;
+  }
+  return true;
+}
+
+std::string RowText(const TypeRow& row) {
+  if (row.types.size() == 1) return Name(row.types[0]);
+  std::vector<std::string> names;
+  for (DType t : row.types) names.push_back(Name(t));
+  return fmt::format("({})", fmt::join(names, ", "));
+}
+
+const char* NounOf(ArgKind kind) {
+  switch (kind) {
+    case ArgKind::kInput:
+    case ArgKind::kOutput:
+      return "aclTensor";
+    case ArgKind::kScalar:
+      return "aclScalar";
+    case ArgKind::kBoolArray:
+      return "aclBoolArray";
+    case ArgKind::kIntArray:
+      return "aclIntArray";
+    default:
+      return "value";
+  }
+}
+
+}  // namespace
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i) text += i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+Contract::Contract(Table table) : table_(std::move(table)) {
+  for (const Arg& arg : table_.args) variables_.push_back(arg.name);
+  for (const SizeName& size : table_.sizes) variables_.push_back(size.name);
+  const auto argument = [this](const char* name) {
+    const int index = ArgIndex(name);
+    if (index < 0) BadTable(table_.op, fmt::format("no argument '{}'", name));
+    return index;
+  };
+  bool nulls = true;
+  for (const Rule& rule : table_.rules) {
+    Resolved names;
+    for (const char* arg : rule.args) names.args.push_back(argument(arg));
+    if (rule.when.arg) names.when_arg = argument(rule.when.arg);
+    std::vector<std::string> texts;
+    if (rule.kind == RuleKind::kShape) texts = SplitDims(rule.formula);
+    if (rule.kind == RuleKind::kSameShape && rule.otherwise) texts = SplitDims(rule.otherwise);
+    if (rule.kind == RuleKind::kNumel || rule.kind == RuleKind::kRequire) texts = {rule.formula};
+    for (const std::string& text : texts) {
+      names.formulas.emplace_back(text, variables_);
+      const std::string& error = names.formulas.back().error();
+      if (!error.empty()) BadTable(table_.op, fmt::format("'{}': {}", text, error));
+    }
+    resolved_.push_back(std::move(names));
+    nulls = nulls && rule.kind == RuleKind::kNotNull && !rule.when.arg;
+    if (nulls) ++null_rules_;
+  }
+  for (const SizeName& size : table_.sizes) size_args_.push_back(argument(size.arg));
+}
+
+int Contract::ArgIndex(const char* name) const {
+  for (size_t i = 0; i < table_.args.size(); ++i) {
+    if (std::strcmp(table_.args[i].name, name) == 0) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Number Contract::Lookup(int variable, Values values) const {
+  const int args = static_cast<int>(table_.args.size());
+  if (variable < args) {
+    const Value& value = values[variable];
+    switch (table_.args[variable].kind) {
+      case ArgKind::kInt:
+        return value.integer;
+      case ArgKind::kReal:
+        return value.real;
+      case ArgKind::kBool:
+        return value.flag;
+      case ArgKind::kScalar:
+        return value.given() ? value.scalar->AsFloat() : 0;
+      default:
+        return 0;
+    }
+  }
+  const int axis = table_.sizes[variable - args].axis;
+  const Value& value = values[size_args_[variable - args]];
+  return value.given() && axis < value.tensor->rank() ? value.tensor->dims[axis] : 0;
+}
+
+bool Contract::Applies(const Rule& rule, const Resolved& names, Values values) const {
+  if (names.when_arg < 0) return true;
+  const Value& value = values[names.when_arg];
+  if (rule.when.bit < 0) return value.flag;
+  return value.given() && static_cast<size_t>(rule.when.bit) < value.bools->values.size() &&
+         value.bools->values[rule.when.bit] != 0;
+}
+
+bool Contract::Holds(int index, Values values, Product product) const {
+  const Rule& rule = table_.rules[index];
+  const Resolved& names = resolved_[index];
+  const auto value_of = [&](int variable) { return Lookup(variable, values); };
+  if (rule.kind == RuleKind::kSupported) return rule.products.Has(product);
+  if (rule.kind == RuleKind::kAcceptIfEmpty) return true;  // handled by CheckRange
+  const Value& first = values[names.args[0]];
+  if (rule.kind == RuleKind::kNotNull) return first.given();
+  if (table_.args[names.args[0]].is_handle() && !first.given()) return true;  // optional and absent
+  const Value* other = names.args.size() > 1 ? &values[names.args[1]] : nullptr;
+  switch (rule.kind) {
+    case RuleKind::kDTypeRows:
+      for (const TypeRow& row : rule.rows) {
+        if (RowMatches(row, names.args, values, product)) return true;
+      }
+      return false;
+    case RuleKind::kSameDType:
+      return !other->given() || first.tensor->dtype == other->tensor->dtype;
+    case RuleKind::kConvertsTo:
+      return ConvertsTo(other->tensor->dtype, first.tensor->dtype);
+    case RuleKind::kScalarConvertsTo:
+      return ConvertsTo(first.scalar->dtype, rule.dtype);
+    case RuleKind::kPublicFormat:
+      return !IsPrivate(first.tensor->format);
+    case RuleKind::kFormats:
+      for (Format f : rule.formats) {
+        if (f == first.tensor->format) return true;
+      }
+      return false;
+    case RuleKind::kRank:
+      return first.tensor->rank() >= rule.min && first.tensor->rank() <= rule.max;
+    case RuleKind::kSameShape:
+      if (other->given()) return first.tensor->dims == other->tensor->dims;
+      [[fallthrough]];
+    case RuleKind::kShape:
+      if (first.tensor->rank() != static_cast<int>(names.formulas.size())) return false;
+      for (int i = 0; i < first.tensor->rank(); ++i) {
+        if (names.formulas[i].Evaluate(value_of) != first.tensor->dims[i]) return false;
+      }
+      return true;
+    case RuleKind::kNumel:
+      return names.formulas[0].Evaluate(value_of) == static_cast<Number>(first.tensor->numel());
+    case RuleKind::kLength:
+      return static_cast<int>(table_.args[names.args[0]].kind == ArgKind::kBoolArray
+                                  ? first.bools->values.size()
+                                  : first.ints->values.size()) == rule.min;
+    case RuleKind::kRequire:
+      return names.formulas[0].Holds(value_of);
+    case RuleKind::kCustom:
+      return rule.check(values, product).empty();
+    default:
+      return true;
+  }
+}
+
+std::string Contract::ValuesOf(const Formula& formula, Values values) const {
+  std::string text;
+  for (int variable : formula.variables()) {
+    if (!text.empty()) text += ' ';
+    text += fmt::format("{}={}", variables_[variable], Show(Lookup(variable, values)));
+  }
+  return text;
+}
+
+std::string Contract::Broken(int index, Values values, Product product) const {
+  const Rule& rule = table_.rules[index];
+  const Resolved& names = resolved_[index];
+  const auto value_of = [&](int variable) { return Lookup(variable, values); };
+  const std::string must = Describe(rule, product);
+  if (rule.kind == RuleKind::kSupported) return must;
+  const Value& first = values[names.args[0]];
+  const auto name = [&](int i) { return table_.args[names.args[i]].name; };
+  const auto shape = [&](int i) {
+    const Value& v = values[names.args[i]];
+    return v.given() ? ToString(v.tensor->dims) : std::string("null");
+  };
+  switch (rule.kind) {
+    case RuleKind::kNotNull:
+      return must;
+    case RuleKind::kDTypeRows: {
+      std::vector<std::string> got;
+      for (int arg : names.args) {
+        got.push_back(values[arg].given() ? Name(values[arg].tensor->dtype) : "null");
+      }
+      return fmt::format("{}, got {}", must,
+                         got.size() == 1 ? got[0] : fmt::format("({})", fmt::join(got, ", ")));
+    }
+    case RuleKind::kSameDType:
+      return fmt::format("{}, got {} {} and {} {}", must, name(0), Name(first.tensor->dtype), name(1),
+                         Name(values[names.args[1]].tensor->dtype));
+    case RuleKind::kConvertsTo:
+      return fmt::format("{}, got {} {} and {} {}", must, name(0), Name(first.tensor->dtype), name(1),
+                         Name(values[names.args[1]].tensor->dtype));
+    case RuleKind::kScalarConvertsTo:
+      return fmt::format("{}, got {}", must, Name(first.scalar->dtype));
+    case RuleKind::kPublicFormat:
+    case RuleKind::kFormats:
+      return fmt::format("{}, got {}", must, Name(first.tensor->format));
+    case RuleKind::kRank:
+      return fmt::format("{}, got shape {} with {}", must, shape(0), first.tensor->rank());
+    case RuleKind::kSameShape:
+      if (!values[names.args[1]].given()) return fmt::format("{}, got {}", must, shape(0));
+      return fmt::format("{}, got {} {} and {} {}", must, name(0), shape(0), name(1), shape(1));
+    case RuleKind::kShape: {
+      std::vector<std::string> want;
+      for (const Formula& f : names.formulas) want.push_back(Show(f.Evaluate(value_of)));
+      return fmt::format("{} = [{}], got {}", must, fmt::join(want, ", "), shape(0));
+    }
+    case RuleKind::kNumel:
+      return fmt::format("{} must have {} = {} elements, got shape {} with {}", name(0), rule.formula,
+                         Show(names.formulas[0].Evaluate(value_of)), shape(0),
+                         first.tensor->numel() == kOverflow ? "too many"
+                                                            : std::to_string(first.tensor->numel()));
+    case RuleKind::kLength:
+      return fmt::format("{}, got {}", must,
+                         table_.args[names.args[0]].kind == ArgKind::kBoolArray
+                             ? first.bools->values.size()
+                             : first.ints->values.size());
+    case RuleKind::kRequire:
+      return fmt::format("{}, got {}", must, ValuesOf(names.formulas[0], values));
+    case RuleKind::kCustom:
+      return fmt::format("{} {}", name(0), rule.check(values, product));
+    default:
+      return must;
+  }
+}
+
+std::string Contract::Describe(const Rule& rule, Product product) const {
+  const char* arg = rule.args.empty() ? "" : rule.args[0];
+  std::string text;
+  switch (rule.kind) {
+    case RuleKind::kNotNull:
+      text = fmt::format("{} must not be null", arg);
+      break;
+    case RuleKind::kSupported:
+      return fmt::format("not available on {}", Name(product));
+    case RuleKind::kDTypeRows: {
+      std::vector<std::string> rows;
+      for (const TypeRow& row : rule.rows) {
+        if (row.products.Has(product)) rows.push_back(RowText(row));
+      }
+      const std::string names = rule.args.size() == 1
+                                    ? arg
+                                    : fmt::format("dtypes of ({})", fmt::join(rule.args, ", "));
+      text = fmt::format("{} must be {} on {}", names, Join(rows), Name(product));
+      break;
+    }
+    case RuleKind::kSameDType:
+      text = fmt::format("{} must have the dtype of {}", arg, rule.args[1]);
+      break;
+    case RuleKind::kConvertsTo:
+      text = fmt::format("{} must have a dtype that {} converts to", arg, rule.args[1]);
+      break;
+    case RuleKind::kScalarConvertsTo:
+      text = fmt::format("{} must convert to {}", arg, Name(rule.dtype));
+      break;
+    case RuleKind::kPublicFormat:
+      text = fmt::format("{} must have a public format", arg);
+      break;
+    case RuleKind::kFormats: {
+      std::vector<std::string> names;
+      for (Format f : rule.formats) names.push_back(Name(f));
+      text = fmt::format("{} must have format {}", arg, Join(names));
+      break;
+    }
+    case RuleKind::kRank:
+      text = rule.min == 0 ? fmt::format("{} must have at most {} dims", arg, rule.max)
+                           : fmt::format("{} must have {} to {} dims", arg, rule.min, rule.max);
+      break;
+    case RuleKind::kSameShape:
+      text = rule.otherwise ? fmt::format("{} must have the shape of {}, or [{}] when that is null",
+                                          arg, rule.args[1], rule.otherwise)
+                            : fmt::format("{} must have the shape of {}", arg, rule.args[1]);
+      break;
+    case RuleKind::kShape:
+      text = fmt::format("{} must have shape [{}]", arg, rule.formula);
+      break;
+    case RuleKind::kNumel:
+      text = fmt::format("{} must have {} elements", arg, rule.formula);
+      break;
+    case RuleKind::kLength:
+      text = fmt::format("{} must have {} entries", arg, rule.min);
+      break;
+    case RuleKind::kRequire:
+      text = fmt::format("requires {}", rule.formula);
+      break;
+    case RuleKind::kAcceptIfEmpty:
+      return fmt::format("when {} are all empty the call succeeds and does nothing",
+                         fmt::join(rule.args, ", "));
+    case RuleKind::kCustom:
+      text = fmt::format("{} {}", arg, rule.text);
+      break;
+  }
+  if (rule.when.arg) {
+    text += rule.when.bit < 0 ? fmt::format(" when {} is true", rule.when.arg)
+                              : fmt::format(" when {}[{}] is true", rule.when.arg, rule.when.bit);
+  }
+  return text;
+}
+
+// A dead or foreign handle is refused wherever it stands, before anything is read through it.
+Status Contract::LiveHandles(Values values) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].state != Value::State::kDead) [[likely]] continue;
+    return Status(code::kInvalid,
+                  fmt::format("{}: {} is not a live {}: it was destroyed or is no such handle",
+                              table_.op, table_.args[i].name, NounOf(table_.args[i].kind)));
+  }
+  return {};
+}
+
+Status Contract::CheckRange(Values values, Product product, int begin, int end,
+                            int* broken_rule) const {
+  if (broken_rule) *broken_rule = -1;
+  if (begin == 0) ANYACL_RETURN_IF_ERROR(LiveHandles(values));
+  for (int i = begin; i < end; ++i) {
+    const Rule& rule = table_.rules[i];
+    if (!Applies(rule, resolved_[i], values)) continue;
+    if (rule.kind == RuleKind::kAcceptIfEmpty) {
+      bool empty = true;
+      for (int arg : resolved_[i].args) empty = empty && values[arg].tensor->empty();
+      if (empty) return {};
+      continue;
+    }
+    if (Holds(i, values, product)) [[likely]] continue;
+    if (broken_rule) *broken_rule = i;
+    return Status(CodeOf(rule), fmt::format("{}: {}", table_.op, Broken(i, values, product)));
+  }
+  return {};
+}
+
+Status Contract::Check(Values values, Product product, int* broken_rule) const {
+  return CheckRange(values, product, 0, Size(), broken_rule);
+}
+
+}  // namespace anyacl::contract

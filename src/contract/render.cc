@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "contract/render.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace anyacl::contract {
+namespace {
+
+const char* RoleOf(ArgKind kind) {
+  switch (kind) {
+    case ArgKind::kInput:
+      return "input tensor";
+    case ArgKind::kOutput:
+      return "output tensor";
+    case ArgKind::kScalar:
+      return "scalar";
+    case ArgKind::kInt:
+      return "int64";
+    case ArgKind::kReal:
+      return "double";
+    case ArgKind::kBool:
+      return "bool";
+    case ArgKind::kBoolArray:
+      return "bool array";
+    case ArgKind::kIntArray:
+      return "int array";
+  }
+  return "";
+}
+
+// One line of the list of checks. Products with the same words share a line.
+struct Check {
+  std::string text;
+  int32_t code;
+};
+
+std::vector<Check> ChecksOf(const Contract& contract) {
+  std::vector<Check> checks;
+  for (const Rule& rule : contract.rules()) {
+    std::string text;
+    if (rule.kind == RuleKind::kSupported) {
+      std::vector<std::string> names;
+      for (Product p : kProducts) {
+        if (rule.products.Has(p)) names.push_back(Name(p));
+      }
+      text = fmt::format("the product must be {}", Join(names));
+    } else if (rule.kind == RuleKind::kDTypeRows) {
+      text = fmt::format("dtype of {} must be one of the table below", fmt::join(rule.args, ", "));
+      if (rule.when.arg) text += contract.Describe(rule, Product::kAscend950).substr(
+          contract.Describe(rule, Product::kAscend950).find(" when "));
+    } else {
+      text = contract.Describe(rule, Product::kAscend950);
+    }
+    checks.push_back({text, contract.CodeOf(rule)});
+  }
+  return checks;
+}
+
+struct DTypeTable {
+  std::vector<const char*> args;
+  std::vector<std::pair<std::string, std::string>> rows;  // dtypes, products
+};
+
+std::vector<DTypeTable> DTypeTablesOf(const Contract& contract) {
+  std::vector<DTypeTable> tables;
+  for (const Rule& rule : contract.rules()) {
+    if (rule.kind != RuleKind::kDTypeRows) continue;
+    DTypeTable table{rule.args, {}};
+    for (const TypeRow& row : rule.rows) {
+      std::vector<std::string> types, products;
+      for (DType t : row.types) types.push_back(Name(t));
+      for (Product p : kProducts) {
+        if (row.products.Has(p)) products.push_back(Name(p));
+      }
+      const bool all = row.products.bits == kAllProducts.bits;
+      table.rows.emplace_back(fmt::format("{}", fmt::join(types, " | ")),
+                              all ? "all" : fmt::format("{}", fmt::join(products, ", ")));
+    }
+    tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
+std::string KernelText(const BackendKernels& k) {
+  return fmt::format("{}: {}", k.backend, fmt::join(k.kernels, ", "));
+}
+
+}  // namespace
+
+std::string RenderText(const Contract& contract, std::span<const BackendKernels> kernels) {
+  const Table& t = contract.table();
+  std::string out = fmt::format("{}\n  {}\n\n", t.op, t.summary);
+  for (const std::string& formula : t.formulas) out += fmt::format("  {}\n", formula);
+  out += "\n  arguments\n";
+  for (const Arg& arg : t.args) {
+    out += fmt::format("    {:<14} {:<14} {}{}\n", arg.name, RoleOf(arg.kind), arg.meaning,
+                       arg.optional ? " (may be null)" : "");
+  }
+  out += "\n  dtypes\n";
+  for (const DTypeTable& table : DTypeTablesOf(contract)) {
+    out += fmt::format("    {}\n", fmt::join(table.args, " | "));
+    for (const auto& [types, products] : table.rows) {
+      out += fmt::format("      {:<24} {}\n", types, products);
+    }
+  }
+  out += "\n  checks, in order\n";
+  for (const Check& check : ChecksOf(contract)) out += fmt::format("    {}  {}\n", check.code, check.text);
+  out += "\n  kernels, best first\n";
+  for (const BackendKernels& k : kernels) out += fmt::format("    {}\n", KernelText(k));
+  return out;
+}
+
+std::string RenderMarkdown(const Contract& contract, std::span<const BackendKernels> kernels) {
+  const Table& t = contract.table();
+  std::string out = fmt::format("# {}\n\n{}\n\nHeader: `aclnnop/aclnn_{}.h`\n\n", t.op, t.summary, t.stem);
+  out += "```\n";
+  for (const std::string& formula : t.formulas) out += formula + "\n";
+  out += "```\n\n## Arguments\n\n| name | kind | null | meaning |\n|---|---|---|---|\n";
+  for (const Arg& arg : t.args) {
+    const char* null = !arg.is_handle() ? "-" : arg.optional ? "yes" : "no";
+    out += fmt::format("| {} | {} | {} | {} |\n", arg.name, RoleOf(arg.kind), null, arg.meaning);
+  }
+  out += "\n## Dtypes\n";
+  for (const DTypeTable& table : DTypeTablesOf(contract)) {
+    out += fmt::format("\n| {} | products |\n|", fmt::join(table.args, " | "));
+    for (size_t i = 0; i <= table.args.size(); ++i) out += "---|";
+    out += "\n";
+    for (const auto& [types, products] : table.rows) out += fmt::format("| {} | {} |\n", types, products);
+  }
+  out += "\n## Checks, in order\n\n| code | rule |\n|---|---|\n";
+  for (const Check& check : ChecksOf(contract)) {
+    out += fmt::format("| {} | {} |\n", check.code, check.text);
+  }
+  if (!t.notes.empty()) {
+    out += "\n## Notes\n\n";
+    for (const std::string& note : t.notes) out += fmt::format("- {}\n", note);
+  }
+  out += "\n## Kernels, best first\n\n";
+  for (const BackendKernels& k : kernels) out += fmt::format("- {}\n", KernelText(k));
+  return out;
+}
+
+std::string RenderJson(const Contract& contract, std::span<const BackendKernels> kernels) {
+  using nlohmann::ordered_json;
+  const Table& t = contract.table();
+  ordered_json json;
+  json["op"] = t.op;
+  json["stem"] = t.stem;
+  json["summary"] = t.summary;
+  json["formulas"] = t.formulas;
+  json["args"] = ordered_json::array();
+  for (const Arg& arg : t.args) {
+    json["args"].push_back({{"name", arg.name}, {"kind", RoleOf(arg.kind)}, {"optional", arg.optional},
+                            {"meaning", arg.meaning}});
+  }
+  json["dtypes"] = ordered_json::array();
+  for (const Rule& rule : t.rules) {
+    if (rule.kind != RuleKind::kDTypeRows) continue;
+    for (const TypeRow& row : rule.rows) {
+      ordered_json entry;
+      for (size_t i = 0; i < rule.args.size(); ++i) entry["types"][rule.args[i]] = Name(row.types[i]);
+      entry["products"] = ordered_json::array();
+      for (Product p : kProducts) {
+        if (row.products.Has(p)) entry["products"].push_back(Name(p));
+      }
+      json["dtypes"].push_back(entry);
+    }
+  }
+  json["checks"] = ordered_json::array();
+  for (const Check& check : ChecksOf(contract)) {
+    json["checks"].push_back({{"code", check.code}, {"rule", check.text}});
+  }
+  json["notes"] = t.notes;
+  for (const BackendKernels& k : kernels) json["kernels"][k.backend] = k.kernels;
+  return json.dump(2);
+}
+
+}  // namespace anyacl::contract

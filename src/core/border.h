@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// The C border: nothing thrown crosses it, and every failure leaves its sentence behind.
+#ifndef ANYACL_CORE_BORDER_H_
+#define ANYACL_CORE_BORDER_H_
+
+#include <exception>
+#include <new>
+
+#include "core/codes.h"
+#include "core/error_text.h"
+#include "core/status.h"
+
+namespace anyacl {
+
+struct BorderCodes {
+  int32_t out_of_memory;
+  int32_t internal;
+};
+inline constexpr BorderCodes kAclnnBorder{code::kInner, code::kInner};
+inline constexpr BorderCodes kAclBorder{code::kAclBadAlloc, code::kAclInternal};
+
+// Runs `body` (which returns a Status) and gives its code to the C caller.
+template <class Body>
+int32_t Border(const char* function, BorderCodes codes, Body&& body) noexcept {
+  try {
+    const Status status = body();
+    if (!status.ok()) [[unlikely]] error_text::Remember(status);
+    return status.code();
+  } catch (const std::bad_alloc&) {
+    try {
+      error_text::Remember(Status(codes.out_of_memory, std::string(function) + ": out of host memory"));
+    } catch (...) {
+    }
+    return codes.out_of_memory;
+  } catch (const std::exception& e) {
+    try {
+      error_text::Remember(Status(codes.internal, std::string(function) + ": " + e.what()));
+    } catch (...) {
+    }
+    return codes.internal;
+  } catch (...) {
+    return codes.internal;
+  }
+}
+
+// For acl and aclrt functions: also feeds aclrtGetLastError.
+template <class Body>
+int32_t AclBorder(const char* function, Body&& body) noexcept {
+  const int32_t result = Border(function, kAclBorder, static_cast<Body&&>(body));
+  if (result != 0) [[unlikely]] error_text::LastRuntimeCode() = result;
+  return result;
+}
+
+}  // namespace anyacl
+
+#endif  // ANYACL_CORE_BORDER_H_

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_CORE_ENV_H_
+#define ANYACL_CORE_ENV_H_
+
+#include <span>
+#include <string>
+
+namespace anyacl::env {
+
+// Names of the variables in env_list.inc; there is no other way to read the environment.
+enum class Var {
+#define ANYACL_ENV(name, fallback, meaning) name,
+#include "core/env_list.inc"
+#undef ANYACL_ENV
+};
+
+struct Description {
+  const char* name;
+  const char* fallback;
+  const char* meaning;
+};
+std::span<const Description> All();
+
+// Value, or the default of the list when unset. Empty counts as unset.
+std::string Get(Var var);
+bool IsSet(Var var);
+
+// Whole number in [min, max]; `fallback` when unset or not such a number.
+int GetInt(Var var, int min, int max, int fallback);
+
+}  // namespace anyacl::env
+
+#endif  // ANYACL_CORE_ENV_H_

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "core/error_text.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <ctime>
+#include <mutex>
+#include <string>
+
+#include "core/log.h"
+
+namespace anyacl::error_text {
+namespace {
+
+constexpr size_t kMaxText = 16 * 1024;
+
+struct Text {
+  std::mutex mutex;
+  std::string pending;
+  std::string taken;
+};
+
+std::atomic<bool> process_scope{false};
+
+Text& Scope() {
+  static Text* const process_text = new Text;
+  if (process_scope.load(std::memory_order_relaxed)) return *process_text;
+  thread_local Text thread_text;
+  return thread_text;
+}
+
+const char* ClassOf(int32_t code) {
+  switch (code / 1000) {
+    case 161:
+      return "AclNN_Parameter_Error(EZ1001)";
+    case 361:
+      return "AclNN_Runtime_Error(EZ9903)";
+    case 561:
+      return "AclNN_Inner_Error(EZ9999)";
+    case 107:
+    case 207:
+    case 507:
+      return "Runtime_Error(EE1001)";
+    default:
+      return "Acl_Error(EH0001)";
+  }
+}
+
+}  // namespace
+
+void Remember(const Status& status) noexcept {
+  try {
+    std::tm now{};
+    const std::time_t seconds = std::time(nullptr);
+    localtime_r(&seconds, &now);
+    const std::string line = fmt::format("{}: {}", ClassOf(status.code()), status.message());
+    if (log::Enabled(log::Level::kError)) {
+      log::Write(log::Level::kError, fmt::format("{} (code {})", line, status.code()));
+    }
+    Text& text = Scope();
+    const std::lock_guard lock(text.mutex);
+    text.pending =
+        fmt::format("[PID:{}] {:%Y-%m-%d-%H:%M:%S} {}\n{}", getpid(), now, line, text.pending);
+    if (text.pending.size() > kMaxText) text.pending.resize(kMaxText);
+  } catch (...) {  // out of memory: the code still reaches the caller
+  }
+}
+
+const char* Take() noexcept {
+  Text& text = Scope();
+  const std::lock_guard lock(text.mutex);
+  if (text.pending.empty()) return nullptr;
+  text.taken.swap(text.pending);
+  text.pending.clear();
+  return text.taken.c_str();
+}
+
+void SetProcessScope(bool process) noexcept {
+  process_scope.store(process, std::memory_order_relaxed);
+}
+
+int32_t& LastRuntimeCode() noexcept {
+  thread_local int32_t code = 0;
+  return code;
+}
+
+}  // namespace anyacl::error_text

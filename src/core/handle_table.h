@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// Opaque handles that can be checked without touching the memory they might point to.
+//
+// A handle is not an address but a number: kind, generation and slot index. A dead, foreign or made-up
+// value fails the comparison of kind and generation, so it gives an error code and never a fault; a
+// value is not reused before its slot has been through 2^32 lives. Slots are never unmapped, taken and
+// returned with one compare-and-swap each (no lock, no allocation once grown).
+#ifndef ANYACL_CORE_HANDLE_TABLE_H_
+#define ANYACL_CORE_HANDLE_TABLE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+
+namespace anyacl {
+
+// Never 0: a real user-space address has these four top bits clear, so no foreign pointer passes.
+enum class HandleKind : uint64_t {
+  kTensor = 1,
+  kScalar = 2,
+  kIntArray = 3,
+  kFloatArray = 4,
+  kBoolArray = 5,
+  kTensorList = 6,
+  kScalarList = 7,
+  kExecutor = 8,
+  kContext = 9,
+  kStream = 10,
+  kEvent = 11,
+  kOther = 12,
+  kDataBuffer = 13,
+  kTensorDesc = 14,
+  kPhysicalMemory = 15,
+};
+
+template <class T, HandleKind kind>
+class HandleTable {
+ public:
+  // Takes a slot, default-constructs a T in it and returns its handle; null when 2^24 are alive.
+  // The T's address stays the same for life.
+  void* Create(T** object) {
+    uint32_t index = Pop();
+    if (index == kNoSlot) index = Grow();
+    if (index == kNoSlot) return nullptr;
+    Slot& slot = SlotAt(index);
+    *object = new (slot.storage) T();
+    const uint32_t generation = slot.generation.load(std::memory_order_relaxed) + 1;
+    slot.generation.store(generation, std::memory_order_release);  // odd: alive
+    return Encode(index, generation);
+  }
+
+  // The live object behind a handle, or null.
+  T* Get(const void* handle) const {
+    Slot* slot = Find(handle);
+    return slot ? Object(*slot) : nullptr;
+  }
+
+  // Makes the handle dead; of several concurrent calls exactly one gets the object. The object itself
+  // lives on until Release, because queued work may still read it.
+  T* Retire(const void* handle) {
+    Slot* slot = Find(handle);
+    if (!slot) return nullptr;
+    uint32_t generation = GenerationOf(handle);
+    if (!slot->generation.compare_exchange_strong(generation, generation + 1,
+                                                  std::memory_order_acq_rel)) {
+      return nullptr;
+    }
+    return Object(*slot);
+  }
+
+  // Destroys a retired object and gives its slot back.
+  void Release(T* object) {
+    Slot* slot = reinterpret_cast<Slot*>(object);
+    const uint32_t index = slot->index;
+    object->~T();
+    Push(index);
+  }
+
+  bool Destroy(const void* handle) {
+    T* object = Retire(handle);
+    if (object) Release(object);
+    return object != nullptr;
+  }
+
+  // Calls visit(T&) for every live object. For shutdown paths: not synchronised with destruction.
+  template <class Visit>
+  void ForEach(Visit&& visit) const {
+    const uint32_t size = size_.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < size; ++i) {
+      Slot& slot = SlotAt(i);
+      if (slot.generation.load(std::memory_order_acquire) & 1) visit(*Object(slot));
+    }
+  }
+
+ private:
+  static constexpr uint32_t kNoSlot = ~uint32_t{0};
+  static constexpr int kChunkBits = 8;
+  static constexpr uint32_t kChunk = 1u << kChunkBits;
+  static constexpr uint32_t kMaxSlots = 1u << 24;
+
+  struct Slot {
+    alignas(64) unsigned char storage[sizeof(T)];  // first, so that T* converts back to Slot*
+    std::atomic<uint32_t> generation{0};           // odd while alive
+    std::atomic<uint32_t> next_free{kNoSlot};
+    uint32_t index = 0;
+  };
+
+  static T* Object(Slot& slot) { return std::launder(reinterpret_cast<T*>(slot.storage)); }
+
+  static void* Encode(uint32_t index, uint32_t generation) {
+    const uint64_t value = (static_cast<uint64_t>(kind) << 60) |
+                           (static_cast<uint64_t>(generation) << 28) |
+                           (static_cast<uint64_t>(index) << 4);
+    return reinterpret_cast<void*>(value);
+  }
+  static uint32_t GenerationOf(const void* handle) {
+    return static_cast<uint32_t>(reinterpret_cast<uint64_t>(handle) >> 28);
+  }
+
+  Slot& SlotAt(uint32_t index) const {
+    Slot* chunk = chunks_[index >> kChunkBits].load(std::memory_order_acquire);
+    return chunk[index & (kChunk - 1)];
+  }
+
+  Slot* Find(const void* handle) const {
+    const uint64_t value = reinterpret_cast<uint64_t>(handle);
+    if (value >> 60 != static_cast<uint64_t>(kind) || (value & 0xf) != 0) return nullptr;
+    const uint32_t index = static_cast<uint32_t>(value >> 4) & (kMaxSlots - 1);
+    if (index >= size_.load(std::memory_order_acquire)) return nullptr;
+    Slot& slot = SlotAt(index);
+    const uint32_t generation = GenerationOf(handle);
+    const bool alive = slot.generation.load(std::memory_order_acquire) == generation;
+    return alive && (generation & 1) ? &slot : nullptr;
+  }
+
+  // Free slots form a stack; its head carries a counter against the ABA problem.
+  uint32_t Pop() {
+    uint64_t head = free_.load(std::memory_order_acquire);
+    while (true) {
+      const uint32_t index = static_cast<uint32_t>(head);
+      if (index == kNoSlot) return kNoSlot;
+      const uint64_t next = SlotAt(index).next_free.load(std::memory_order_relaxed);
+      const uint64_t bumped = ((head >> 32) + 1) << 32;
+      if (free_.compare_exchange_weak(head, bumped | next, std::memory_order_acq_rel)) return index;
+    }
+  }
+
+  void Push(uint32_t index) {
+    uint64_t head = free_.load(std::memory_order_relaxed);
+    while (true) {
+      SlotAt(index).next_free.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
+      const uint64_t bumped = ((head >> 32) + 1) << 32;
+      if (free_.compare_exchange_weak(head, bumped | index, std::memory_order_acq_rel)) return;
+    }
+  }
+
+  uint32_t Grow() {
+    const std::lock_guard lock(grow_);
+    const uint32_t size = size_.load(std::memory_order_relaxed);
+    if (size >= kMaxSlots) return kNoSlot;
+    if ((size & (kChunk - 1)) == 0) {
+      chunks_[size >> kChunkBits].store(new Slot[kChunk], std::memory_order_release);
+    }
+    SlotAt(size).index = size;
+    size_.store(size + 1, std::memory_order_release);
+    return size;
+  }
+
+  std::atomic<uint64_t> free_{kNoSlot};
+  std::atomic<uint32_t> size_{0};
+  std::mutex grow_;
+  std::unique_ptr<std::atomic<Slot*>[]> chunks_ =
+      std::make_unique<std::atomic<Slot*>[]>(kMaxSlots / kChunk);
+};
+
+}  // namespace anyacl
+
+#endif  // ANYACL_CORE_HANDLE_TABLE_H_

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// A stream on the CPU: a ring of work and one thread, started when something is queued for the first time.
+//
+// Work n waits in slot n % kSlots while completed < n <= submitted. Small work on an idle stream runs in
+// the caller with the lock held: one lock and unlock is all it costs, and nobody can overtake it.
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "core/codes.h"
+#include "cpu/backend.h"
+#include "runtime/stream.h"
+
+namespace anyacl::cpu {
+namespace {
+
+using runtime::Deadline;
+using runtime::WaitResult;
+using runtime::Where;
+
+// Below this a hand-over to another thread costs more than the work.
+constexpr uint64_t kInlineBytes = 128 * 1024;
+constexpr uint64_t kSlots = 512;
+
+class CpuStream final : public runtime::Stream {
+ public:
+  Status Submit(const Work& work, Where where, uint64_t* sequence) override;
+  uint64_t Submitted() const override { return submitted_.load(std::memory_order_acquire); }
+  bool Reached(uint64_t sequence) const override {
+    return completed_.load(std::memory_order_acquire) >= sequence;
+  }
+  WaitResult WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter) override;
+  bool OnOwnThread() const override { return served_here == this; }
+  void WakeWaiters() override;
+  uint64_t DropQueued() override;
+  void Close() override;
+  void ForgetQueue() override;
+
+ private:
+  bool Idle() const { return completed_.load(std::memory_order_relaxed) == Last(); }
+  uint64_t Last() const { return submitted_.load(std::memory_order_relaxed); }
+  uint64_t RunInline(const Work& work, std::unique_lock<std::mutex> lock);
+  Status Enqueue(const Work& work, std::unique_lock<std::mutex> lock, uint64_t* sequence);
+  int32_t Run(Work& work) const noexcept;
+  bool HaveWorker();
+  void Serve();
+  void ServeOne(std::unique_lock<std::mutex>* lock);
+
+  static thread_local const CpuStream* served_here;
+
+  std::mutex mutex_;
+  std::condition_variable queued_;    // for the worker: work, or the end
+  std::condition_variable progress_;  // for waiters: completion, and room in the ring
+  std::atomic<uint64_t> submitted_{0};
+  std::atomic<uint64_t> completed_{0};
+  std::unique_ptr<Work[]> ring_;
+  bool has_worker_ = false;
+  bool worker_must_end_ = false;
+};
+
+thread_local const CpuStream* CpuStream::served_here = nullptr;
+
+Status CpuStream::Submit(const Work& work, Where where, uint64_t* sequence) {
+  if (const int32_t code = stopped(); code != 0) [[unlikely]] {
+    return Status(code, std::string(work.label) + ": the stream was stopped by an earlier failure");
+  }
+  std::unique_lock lock(mutex_);
+  if (where == Where::kAnywhere && work.cost_bytes <= kInlineBytes && Idle()) [[likely]] {
+    const uint64_t number = RunInline(work, std::move(lock));
+    if (sequence) *sequence = number;
+    return Status();
+  }
+  return Enqueue(work, std::move(lock), sequence);
+}
+
+uint64_t CpuStream::RunInline(const Work& work, std::unique_lock<std::mutex> lock) {
+  Work copy = work;  // run may change it
+  const int32_t code = Run(copy);
+  if (copy.release) copy.release(copy);
+  const uint64_t number = Last() + 1;
+  // In this order: whoever sees the work submitted must see it completed too, as nobody wakes waiters here.
+  completed_.store(number, std::memory_order_release);
+  submitted_.store(number, std::memory_order_release);
+  lock.unlock();
+  if (code != 0) [[unlikely]] WorkFailed(work.label, code, number);
+  return number;
+}
+
+Status CpuStream::Enqueue(const Work& work, std::unique_lock<std::mutex> lock, uint64_t* sequence) {
+  if (!HaveWorker()) {  // no thread to be had: late is better than never
+    const uint64_t number = RunInline(work, std::move(lock));
+    if (sequence) *sequence = number;
+    return Status();
+  }
+  const auto has_room = [this] { return Last() - completed_.load(std::memory_order_relaxed) < kSlots; };
+  if (!has_room() && OnOwnThread()) {
+    return Status(code::kRtNoStreamResource,
+                  std::string(work.label) + ": the stream is full and its host function adds to it");
+  }
+  progress_.wait(lock, has_room);
+  const uint64_t number = Last() + 1;
+  ring_[number % kSlots] = work;
+  submitted_.store(number, std::memory_order_release);
+  if (sequence) *sequence = number;
+  lock.unlock();
+  queued_.notify_one();
+  return Status();
+}
+
+int32_t CpuStream::Run(Work& work) const noexcept {
+  const Launch launch{nullptr, device()};
+  try {
+    return work.run(work, launch);
+  } catch (const std::bad_alloc&) {
+    return code::kAclBadAlloc;
+  } catch (...) {
+    return code::kAclInternal;
+  }
+}
+
+// With the lock held. Signals of the host program are not for our threads: the worker blocks them all.
+bool CpuStream::HaveWorker() {
+  if (has_worker_) return true;
+  sigset_t all, before;
+  sigfillset(&all);
+  try {
+    if (!ring_) ring_ = std::make_unique<Work[]>(kSlots);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread([this] { Serve(); }).detach();
+    has_worker_ = true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  } catch (const std::system_error&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return has_worker_;
+}
+
+void CpuStream::Serve() {
+  served_here = this;
+  pthread_setname_np(pthread_self(), "anyacl-stream");
+  {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      queued_.wait(lock, [this] { return worker_must_end_ || !Idle(); });
+      if (Idle()) break;
+      ServeOne(&lock);
+    }
+    has_worker_ = false;
+    worker_must_end_ = false;
+  }
+  served_here = nullptr;
+  runtime::Recycle(this);  // the stream may be in use again from here on
+}
+
+void CpuStream::ServeOne(std::unique_lock<std::mutex>* lock) {
+  const uint64_t number = completed_.load(std::memory_order_relaxed) + 1;
+  Work& work = ring_[number % kSlots];
+  const bool dropped = number <= aborted();
+  lock->unlock();
+  const int32_t code = dropped ? 0 : Run(work);
+  if (work.release) work.release(work);
+  // Before it counts as completed, so that whoever waits for it finds the failure. An aborted work ended
+  // early on purpose; the abort is what the next synchronise reports.
+  if (code != 0 && number > aborted()) WorkFailed(work.label, code, number);
+  lock->lock();
+  completed_.store(number, std::memory_order_release);
+  progress_.notify_all();
+}
+
+WaitResult CpuStream::WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter) {
+  if (Reached(sequence)) return WaitResult::kReached;
+  std::unique_lock lock(mutex_);
+  const auto over = [&] { return Reached(sequence) || (waiter && waiter->Aborting()); };
+  if (deadline == runtime::kForever) {
+    progress_.wait(lock, over);
+  } else if (!progress_.wait_until(lock, deadline, over)) {
+    return WaitResult::kTimedOut;
+  }
+  return Reached(sequence) ? WaitResult::kReached : WaitResult::kAborted;
+}
+
+void CpuStream::WakeWaiters() {
+  { const std::lock_guard lock(mutex_); }  // a waiter is now either asleep or has not looked yet
+  progress_.notify_all();
+}
+
+uint64_t CpuStream::DropQueued() {
+  const std::lock_guard lock(mutex_);
+  MarkAborted(Last());
+  return Idle() ? Last() : completed_.load(std::memory_order_relaxed) + 1;
+}
+
+void CpuStream::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    worker_must_end_ = has_worker_;
+    if (has_worker_) {
+      queued_.notify_one();
+      return;
+    }
+  }
+  runtime::Recycle(this);
+}
+
+// Only the thread that called fork exists now. The locks may be held by threads that are gone, so they
+// are made anew; what was queued will never run.
+void CpuStream::ForgetQueue() {
+  new (&mutex_) std::mutex;
+  new (&queued_) std::condition_variable;
+  new (&progress_) std::condition_variable;
+  has_worker_ = false;
+  worker_must_end_ = false;
+  completed_.store(Last(), std::memory_order_release);
+}
+
+}  // namespace
+
+runtime::Stream* CpuBackend::NewStream() const { return new CpuStream; }
+
+}  // namespace anyacl::cpu

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "cpu/parallel.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+#include "core/env.h"
+#include "cpu/cores.h"
+
+namespace anyacl::cpu {
+namespace {
+
+// Long enough to catch the next kernel of a busy stream, short enough not to be seen in an idle process.
+constexpr auto kSpin = std::chrono::microseconds(5);
+constexpr int kMostThreads = 1024;
+
+void Relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Spins until done() or until kSpin is over; the clock is asked rarely because it costs as much as a few rounds.
+template <class Done>
+bool Spin(Done&& done) {
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (done()) return true;
+      Relax();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return done();
+}
+
+void FutexWait(std::atomic<uint32_t>& word, uint32_t value) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+void FutexWake(std::atomic<uint32_t>& word, int waiters) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, waiters, nullptr, nullptr, 0);
+}
+
+// One ParallelFor; lives on the stack of its caller.
+struct alignas(64) Job {
+  internal::TaskFunction call;
+  void* context;
+  int64_t tasks;
+  int most_helpers;
+  Job* later = nullptr;         // list of the pool
+  std::atomic<int> helpers{0};  // workers inside; changed only with the pool's mutex held
+  alignas(64) std::atomic<int64_t> next{0};
+
+  bool HasTasks() const { return next.load(std::memory_order_relaxed) < tasks; }
+  void RunTasks() {
+    while (true) {
+      const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
+      if (i >= tasks) return;
+      call(context, i);
+    }
+  }
+};
+
+thread_local bool inside_task = false;
+
+class Pool {
+ public:
+  void Run(Job& job) {
+    Publish(job);
+    inside_task = true;
+    job.RunTasks();
+    inside_task = false;
+    Withdraw(job);
+  }
+
+ private:
+  void Publish(Job& job) {
+    {
+      const std::lock_guard lock(mutex_);
+      StartWorkers(job.most_helpers);
+      Job** end = &jobs_;
+      while (*end) end = &(*end)->later;
+      *end = &job;
+      arrivals_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) FutexWake(arrivals_, job.most_helpers);
+  }
+
+  // After this nobody knows the job any more, so that its stack frame may go.
+  void Withdraw(Job& job) {
+    {
+      const std::lock_guard lock(mutex_);
+      Job** link = &jobs_;
+      while (*link != &job) link = &(*link)->later;
+      *link = job.later;
+    }
+    if (Spin([&] { return job.helpers.load(std::memory_order_acquire) == 0; })) return;
+    std::unique_lock lock(mutex_);
+    while (job.helpers.load(std::memory_order_relaxed) > 0) {
+      const uint32_t seen = departures_.load(std::memory_order_relaxed);
+      ++sleeping_callers_;
+      lock.unlock();
+      FutexWait(departures_, seen);
+      lock.lock();
+      --sleeping_callers_;
+    }
+  }
+
+  // Called with the mutex held. A process that may not have more threads goes on with those it has.
+  void StartWorkers(int wanted) {
+    while (workers_ < std::min(wanted, most_workers_)) {
+      if (StartWorker()) {
+        ++workers_;
+      } else {
+        most_workers_ = workers_;
+      }
+    }
+  }
+
+  // Signals are the host program's business: workers take none.
+  bool StartWorker() {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    const bool started = pthread_create(&thread, nullptr, &Pool::WorkerMain, this) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (started) pthread_detach(thread);
+    return started;
+  }
+
+  static void* WorkerMain(void* pool) {
+    pthread_setname_np(pthread_self(), "anyacl-worker");
+    inside_task = true;
+    static_cast<Pool*>(pool)->Work();
+    return nullptr;
+  }
+
+  [[noreturn]] void Work() {
+    while (true) {
+      const uint32_t seen = arrivals_.load(std::memory_order_acquire);
+      while (Job* job = Join()) {
+        job->RunTasks();
+        Leave(*job);
+      }
+      Sleep(seen);
+    }
+  }
+
+  Job* Join() {
+    const std::lock_guard lock(mutex_);
+    for (Job* job = jobs_; job; job = job->later) {
+      if (job->helpers.load(std::memory_order_relaxed) < job->most_helpers && job->HasTasks()) {
+        job->helpers.fetch_add(1, std::memory_order_relaxed);
+        return job;
+      }
+    }
+    return nullptr;
+  }
+
+  // Taking oneself off the list of helpers is the last touch of the job: its caller may be gone right after.
+  void Leave(Job& job) {
+    bool wake = false;
+    {
+      const std::lock_guard lock(mutex_);
+      wake = job.helpers.fetch_sub(1, std::memory_order_release) == 1 && sleeping_callers_ > 0;
+      if (wake) departures_.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (wake) FutexWake(departures_, kMostThreads);
+  }
+
+  // The order "count me, then look again" against Publish's "announce, then count" loses no wake-up.
+  void Sleep(uint32_t seen) {
+    const auto arrived = [&] { return arrivals_.load(std::memory_order_seq_cst) != seen; };
+    if (Spin(arrived)) return;
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    if (!arrived()) FutexWait(arrivals_, seen);
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+  std::mutex mutex_;
+  Job* jobs_ = nullptr;
+  int workers_ = 0;
+  int most_workers_ = kMostThreads - 1;
+  int sleeping_callers_ = 0;
+  alignas(64) std::atomic<uint32_t> arrivals_{0};
+  std::atomic<int> sleepers_{0};
+  alignas(64) std::atomic<uint32_t> departures_{0};
+};
+
+// Leaked: workers outlive static destructors. A forked child has no workers, so it begins with a new pool.
+std::atomic<Pool*> pool{nullptr};
+
+Pool& ThePool() {
+  if (Pool* const existing = pool.load(std::memory_order_acquire)) return *existing;
+  static std::once_flag registered;
+  std::call_once(registered, [] { pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr); }); });
+  Pool* fresh = new Pool;
+  Pool* expected = nullptr;
+  if (pool.compare_exchange_strong(expected, fresh)) return *fresh;
+  delete fresh;
+  return *expected;
+}
+
+int StartValue() {
+  static const int value = env::GetInt(env::Var::ANYACL_THREADS, 1, kMostThreads,
+                                       std::min(UsableCores(), kMostThreads));
+  return value;
+}
+
+std::atomic<int> max_threads{0};
+
+}  // namespace
+
+int MaxThreads() {
+  const int n = max_threads.load(std::memory_order_relaxed);
+  return n > 0 ? n : StartValue();
+}
+
+void SetMaxThreads(int n) { max_threads.store(std::clamp(n, 0, kMostThreads), std::memory_order_relaxed); }
+
+void internal::RunTasks(int64_t tasks, TaskFunction call, void* context) {
+  const int threads = inside_task ? 1 : MaxThreads();
+  if (threads <= 1) {
+    for (int64_t i = 0; i < tasks; ++i) call(context, i);
+    return;
+  }
+  Job job{.call = call,
+          .context = context,
+          .tasks = tasks,
+          .most_helpers = static_cast<int>(std::min<int64_t>(tasks, threads)) - 1};
+  ThePool().Run(job);
+}
+
+}  // namespace anyacl::cpu

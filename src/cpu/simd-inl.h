@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// What all CPU kernels share, compiled once per SIMD target: numbers of any storage type in and out of
+// float vectors, streaming stores, exp.
+//
+// Elements travel one vector at a time in memory order (Load1, Store1) or two at a time (Load2, Store2, Stream2).
+// The order inside such a pair is that of the type and the same for its loads and stores: BFloat16 splits
+// even and odd elements, which needs neither widening nor packing instructions. Kernels that mix types
+// and care about positions use the single forms.
+//
+// Conversions to 16 bits round to nearest even and keep NaN and subnormals: Highway 1.0.3 truncates to bfloat16,
+// and its half emulation (targets below AVX2) loses NaN, infinity and ties.
+
+#if defined(ANYACL_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANYACL_CPU_SIMD_INL_H_
+#undef ANYACL_CPU_SIMD_INL_H_
+#else
+#define ANYACL_CPU_SIMD_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/scalar.h"
+#include "cpu/targets.h"
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+
+// Conversion instructions for half: F16C on x86, always on 64-bit ARM.
+#undef ANYACL_NATIVE_HALF
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128 && \
+    (HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2))
+#define ANYACL_NATIVE_HALF 1
+#else
+#define ANYACL_NATIVE_HALF 0
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace anyacl {
+namespace cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using U32 = hn::RebindToUnsigned<F32>;
+using I32 = hn::RebindToSigned<F32>;
+using U16 = hn::Rebind<uint16_t, F32>;       // as many lanes as F32, half the bytes
+using Pair16 = hn::Repartition<uint16_t, F32>;  // a full vector; does not exist for HWY_SCALAR
+using VF = hn::Vec<F32>;
+using VU = hn::Vec<U32>;
+
+inline constexpr size_t kLineBytes = 64;
+
+// ---- 16 bits, as integers in 32-bit lanes ----
+
+// The bfloat16 in the upper half of each lane, the lower half is rubbish.
+HWY_INLINE VU RoundToUpper16(VF v) {
+  const U32 du;
+  const VU bits = hn::BitCast(du, v);
+  const VU odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const VU rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff)));
+  const VU quiet = hn::Or(bits, hn::Set(du, 0x400000));  // rounding could carry a NaN into infinity or zero
+  return hn::BitCast(du, hn::IfThenElse(hn::Ne(v, v), hn::BitCast(F32(), quiet), hn::BitCast(F32(), rounded)));
+}
+
+HWY_INLINE hn::Vec<U16> Narrow(VU v) { return hn::DemoteTo(U16(), hn::BitCast(I32(), v)); }
+
+#if !ANYACL_NATIVE_HALF
+// Multiplying by a power of two moves the exponent and normalises subnormals in one go.
+HWY_INLINE VF FloatOfHalfBits(VU half) {
+  const U32 du;
+  const F32 df;
+  const VU magnitude = hn::And(half, hn::Set(du, 0x7fff));
+  const VU sign = hn::ShiftLeft<16>(hn::Xor(half, magnitude));
+  const VF value = hn::Mul(hn::BitCast(df, hn::ShiftLeft<13>(magnitude)), hn::Set(df, 0x1p112f));
+  const VF special = hn::Or(value, hn::BitCast(df, hn::Set(du, 0x7f800000)));
+  const auto is_special = hn::Ge(value, hn::Set(df, 65536.0f));
+  return hn::Or(hn::IfThenElse(is_special, special, value), hn::BitCast(df, sign));
+}
+
+HWY_INLINE VU HalfBitsOfFloat(VF v) {
+  const U32 du;
+  const F32 df;
+  const VF magnitude = hn::Abs(v);
+  const VU bits = hn::BitCast(du, magnitude);
+  const VU sign = hn::ShiftRight<16>(hn::Xor(hn::BitCast(du, v), bits));
+  const VU odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 1));
+  const VU normal = hn::ShiftRight<13>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0xc8000fffu))));
+  // Adding 0.5 leaves the value in units of 2^-24 in the low bits, rounded by the adder itself.
+  const VF half = hn::Set(df, 0.5f);
+  const VU subnormal = hn::Sub(hn::BitCast(du, hn::Add(magnitude, half)), hn::BitCast(du, half));
+  const VU payload = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 0x1ff));
+  const VU nan = hn::Or(payload, hn::Set(du, 0x7e00));
+  const auto pick = [&](auto mask, VU yes, VU no) HWY_ATTR {
+    return hn::BitCast(du, hn::IfThenElse(mask, hn::BitCast(df, yes), hn::BitCast(df, no)));
+  };
+  VU result = pick(hn::Lt(magnitude, hn::Set(df, 0x1p-14f)), subnormal, normal);
+  result = pick(hn::Ge(magnitude, hn::Set(df, 65520.0f)), hn::Set(du, 0x7c00), result);
+  result = pick(hn::Ne(v, v), nan, result);
+  return hn::Or(result, sign);
+}
+#endif
+
+// ---- One vector, in memory order ----
+
+HWY_INLINE const uint16_t* Bits(const Half* p) { return reinterpret_cast<const uint16_t*>(p); }
+HWY_INLINE const uint16_t* Bits(const BFloat16* p) { return reinterpret_cast<const uint16_t*>(p); }
+HWY_INLINE uint16_t* Bits(Half* p) { return reinterpret_cast<uint16_t*>(p); }
+HWY_INLINE uint16_t* Bits(BFloat16* p) { return reinterpret_cast<uint16_t*>(p); }
+
+#if ANYACL_NATIVE_HALF
+using F16 = hn::Rebind<hwy::float16_t, F32>;
+HWY_INLINE VF FloatOfHalf(hn::Vec<U16> v) { return hn::PromoteTo(F32(), hn::BitCast(F16(), v)); }
+HWY_INLINE hn::Vec<U16> HalfOfFloat(VF v) { return hn::BitCast(U16(), hn::DemoteTo(F16(), v)); }
+#else
+HWY_INLINE VF FloatOfHalf(hn::Vec<U16> v) { return FloatOfHalfBits(hn::PromoteTo(U32(), v)); }
+HWY_INLINE hn::Vec<U16> HalfOfFloat(VF v) { return Narrow(HalfBitsOfFloat(v)); }
+#endif
+
+HWY_INLINE VF Load1(const float* p) { return hn::LoadU(F32(), p); }
+HWY_INLINE VF Load1(const Half* p) { return FloatOfHalf(hn::LoadU(U16(), Bits(p))); }
+HWY_INLINE VF Load1(const BFloat16* p) {
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), hn::LoadU(U16(), Bits(p)))));
+}
+
+HWY_INLINE void Store1(VF v, float* p) { hn::StoreU(v, F32(), p); }
+HWY_INLINE void Store1(VF v, Half* p) { hn::StoreU(HalfOfFloat(v), U16(), Bits(p)); }
+HWY_INLINE void Store1(VF v, BFloat16* p) {
+  hn::StoreU(Narrow(hn::ShiftRight<16>(RoundToUpper16(v))), U16(), Bits(p));
+}
+
+// ---- Two vectors ----
+
+HWY_INLINE size_t PairLanes() { return 2 * hn::Lanes(F32()); }
+
+template <class T>
+HWY_INLINE void Load2(const T* p, VF& a, VF& b) {
+  a = Load1(p);
+  b = Load1(p + hn::Lanes(F32()));
+}
+template <class T>
+HWY_INLINE void Store2(VF a, VF b, T* p) {
+  Store1(a, p);
+  Store1(b, p + hn::Lanes(F32()));
+}
+
+#if HWY_TARGET == HWY_SCALAR
+template <class T>
+HWY_INLINE void Stream2(VF a, VF b, T* p) {
+  Store2(a, b, p);
+}
+#else
+HWY_INLINE void Load2(const BFloat16* p, VF& even, VF& odd) {
+  const U32 du;
+  const VU both = hn::BitCast(du, hn::LoadU(Pair16(), Bits(p)));
+  even = hn::BitCast(F32(), hn::ShiftLeft<16>(both));
+  odd = hn::BitCast(F32(), hn::And(both, hn::Set(du, 0xffff0000u)));
+}
+HWY_INLINE hn::Vec<Pair16> Interleave(VF even, VF odd) {
+  const VU low = hn::ShiftRight<16>(RoundToUpper16(even));
+  const VU high = hn::And(RoundToUpper16(odd), hn::Set(U32(), 0xffff0000u));
+  return hn::BitCast(Pair16(), hn::Or(low, high));
+}
+HWY_INLINE void Store2(VF even, VF odd, BFloat16* p) {
+  hn::StoreU(Interleave(even, odd), Pair16(), Bits(p));
+}
+
+// Past the caches; p is a multiple of the vector size. Worth it only where whole 64-byte lines are written.
+HWY_INLINE void Stream2(VF a, VF b, float* p) {
+  hn::Stream(a, F32(), p);
+  hn::Stream(b, F32(), p + hn::Lanes(F32()));
+}
+HWY_INLINE void Stream2(VF a, VF b, Half* p) {
+  hn::Stream(hn::Combine(Pair16(), HalfOfFloat(b), HalfOfFloat(a)), Pair16(), Bits(p));
+}
+HWY_INLINE void Stream2(VF even, VF odd, BFloat16* p) {
+  hn::Stream(Interleave(even, odd), Pair16(), Bits(p));
+}
+#endif
+
+// Before other threads may look at what was streamed.
+HWY_INLINE void EndStream() { hwy::FlushStream(); }
+
+// Elements from p to the next 64-byte line; -1 when p is not even a multiple of its own size.
+template <class T>
+HWY_INLINE int64_t ElementsToLine(const T* p) {
+  const uintptr_t to_line = -reinterpret_cast<uintptr_t>(p) & (kLineBytes - 1);
+  return to_line % sizeof(T) == 0 ? static_cast<int64_t>(to_line / sizeof(T)) : -1;
+}
+
+// ---- exp ----
+
+// exp(r) for |r| <= ln(2)/2: minimax in relative error, 2^-28, 2^-23 and 2^-18.
+template <int kDegree>
+HWY_INLINE VF ExpOfRemainder(VF r) {
+  const F32 d;
+  if constexpr (kDegree == 6) {
+    VF p = hn::MulAdd(hn::Set(d, 0.00138206815f), r, hn::Set(d, 0.0083686756f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.0416682661f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.166665211f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.49999994f));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+    return hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  } else if constexpr (kDegree == 5) {
+    VF p = hn::MulAdd(hn::Set(d, 0.00828951318f), r, hn::Set(d, 0.0418981984f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.166676506f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.499991477f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.999999702f));
+    return hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  } else {
+    static_assert(kDegree == 4);
+    VF p = hn::MulAdd(hn::Set(d, 0.0415141694f), r, hn::Set(d, 0.167876348f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.50003016f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.999966741f));
+    return hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  }
+}
+
+// exp over the whole range: NaN stays NaN, large gives infinity, small underflows gradually to 0. Degree 6
+// is within 1 ulp; 5 (within 2) and 4 (2^-18) are for results that are rounded to half and bfloat16.
+template <int kDegree = 6>
+HWY_INLINE VF Exp(VF x) {
+  const F32 d;
+  const U32 du;
+  // Beyond these the result is infinity or 0 anyway; a comparison, unlike Min and Max, lets NaN through.
+  const VF most = hn::Set(d, 89.0f);
+  const VF least = hn::Set(d, -104.0f);
+  x = hn::IfThenElse(hn::Gt(x, most), most, x);
+  x = hn::IfThenElse(hn::Lt(x, least), least, x);
+  // Adding 1.5 * 2^23 rounds to an integer n and leaves n + 254 in the low bits.
+  const VF magic = hn::Set(d, 12582912.0f + 254.0f);
+  const VF shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
+  const VF n = hn::Sub(shifted, magic);
+  // ln(2) in two parts; the first is short, so that its product is exact also without a fused multiply.
+  const VF r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x));
+  const VF p = ExpOfRemainder<kDegree>(r);
+  // 2^n as two factors of about 2^(n/2): n alone leaves the range of exponents, and the last product rounds once.
+  const VU both = hn::BitCast(du, shifted);
+  const VU first = hn::ShiftRight<1>(both);
+  const VU second = hn::Sub(both, first);
+  const VF scaled = hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(first)));
+  return hn::Mul(scaled, hn::BitCast(d, hn::ShiftLeft<23>(second)));
+}
+
+// ---- Proof for tests ----
+
+HWY_INLINE void NoteTarget() {
+  if (targets_internal::recording.load(std::memory_order_relaxed)) [[unlikely]] {
+    targets_internal::last_kernel.store(hwy::TargetName(HWY_TARGET), std::memory_order_relaxed);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace anyacl
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

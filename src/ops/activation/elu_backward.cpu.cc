@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// EluBackward on the CPU. Both branches are computed and one is selected, in the order of operations of the
+// reference, so that the bits are those of the float reference but for exp.
+#include "ops/activation/elu_backward.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <type_traits>
+
+#include "cpu/kernels.h"
+#include "cpu/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/activation/elu_backward.cpu.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+//
+#include "cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anyacl {
+namespace cpu {
+namespace HWY_NAMESPACE {
+
+// What a result in T needs of exp; the float reference is as good as degree 6.
+template <class T>
+inline constexpr int kExpDegree = 6;
+template <>
+inline constexpr int kExpDegree<Half> = 5;
+template <>
+inline constexpr int kExpDegree<BFloat16> = 4;
+
+template <class T, bool is_result>
+HWY_INLINE VF Gradient(VF g, VF x, const EluBackwardParams& p) {
+  const F32 d;
+  const VF input_scale = hn::Set(d, p.input_scale);
+  const VF negcoef = hn::Set(d, p.negcoef);
+  const VF inner = hn::Mul(g, input_scale);
+  VF below;
+  if constexpr (is_result) {
+    below = hn::Mul(inner, hn::Add(x, negcoef));
+  } else {
+    below = hn::Mul(hn::Mul(inner, negcoef), Exp<kExpDegree<T>>(hn::Mul(x, input_scale)));
+  }
+  const VF above = hn::Mul(g, hn::Set(d, p.scale));
+  return hn::IfThenElse(hn::Le(x, hn::Zero(d)), below, above);
+}
+
+// Whole pairs of vectors; gives the number of elements done.
+template <class T, bool is_result, bool stream>
+HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const EluBackwardParams& p) {
+  const int64_t step = static_cast<int64_t>(PairLanes());
+  int64_t i = 0;
+  for (; i + step <= count; i += step) {
+    VF g0, g1, x0, x1;
+    Load2(dy + i, g0, g1);
+    Load2(x + i, x0, x1);
+    const VF dx0 = Gradient<T, is_result>(g0, x0, p);
+    const VF dx1 = Gradient<T, is_result>(g1, x1, p);
+    if constexpr (stream) {
+      Stream2(dx0, dx1, dx + i);
+    } else {
+      Store2(dx0, dx1, dx + i);
+    }
+  }
+  return i;
+}
+
+// Fewer elements than a vector has lanes, through a buffer: nothing outside the arrays is touched.
+template <class T, bool is_result>
+HWY_INLINE void Rest(const T* dy, const T* x, T* dx, int64_t count, const EluBackwardParams& p) {
+  constexpr size_t kLanes = hn::MaxLanes(F32());
+  T g[kLanes] = {};
+  T y[kLanes] = {};
+  std::memcpy(g, dy, count * sizeof(T));
+  std::memcpy(y, x, count * sizeof(T));
+  Store1(Gradient<T, is_result>(Load1(g), Load1(y), p), g);
+  std::memcpy(dx, g, count * sizeof(T));
+}
+
+template <class T, bool is_result>
+void Plain(const T* dy, const T* x, T* dx, int64_t count, const EluBackwardParams& p) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32()));
+  int64_t i = Pairs<T, is_result, false>(dy, x, dx, count, p);
+  for (; i + lanes <= count; i += lanes) {  // at most once
+    Store1(Gradient<T, is_result>(Load1(dy + i), Load1(x + i), p), dx + i);
+  }
+  if (i < count) Rest<T, is_result>(dy + i, x + i, dx + i, count - i, p);
+}
+
+// Streams whole lines of dx and leaves the broken ones at both ends to Plain.
+template <class T, bool is_result>
+void Streamed(const T* dy, const T* x, T* dx, int64_t count, const EluBackwardParams& p) {
+  const int64_t unit = std::max<int64_t>(PairLanes(), kLineBytes / sizeof(T));
+  const int64_t head = ElementsToLine(dx);
+  const int64_t body = head < 0 || head > count ? 0 : (count - head) / unit * unit;
+  if (body == 0) return Plain<T, is_result>(dy, x, dx, count, p);
+  Plain<T, is_result>(dy, x, dx, head, p);
+  Pairs<T, is_result, true>(dy + head, x + head, dx + head, body, p);
+  EndStream();
+  const int64_t done = head + body;
+  Plain<T, is_result>(dy + done, x + done, dx + done, count - done, p);
+}
+
+// dx of another dtype: block by block through buffers that stay in the first cache.
+inline constexpr int64_t kBlock = 512;  // a multiple of any number of lanes
+
+template <class T, class Out>
+void ConvertBlock(const T* from, Out* to, int64_t count) {
+  constexpr bool is_real = sizeof(Out) <= sizeof(float);  // not DOUBLE, COMPLEX64, COMPLEX128
+  std::conditional_t<is_real, Out, float> buffer[kBlock];
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32()));
+  for (int64_t i = 0; i < count; i += lanes) Store1(Load1(from + i), buffer + i);
+  if constexpr (is_real) {
+    std::memcpy(to, buffer, count * sizeof(Out));
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<Out>(buffer[i]);
+  }
+}
+
+template <class T, bool is_result, class Out>
+void Converted(const T* dy, const T* x, Out* dx, int64_t count, const EluBackwardParams& p) {
+  T block[kBlock] = {};
+  for (int64_t i = 0; i < count; i += kBlock) {
+    const int64_t n = std::min(kBlock, count - i);
+    Plain<T, is_result>(dy + i, x + i, block, n, p);
+    ConvertBlock(block, dx + i, n);
+  }
+}
+
+template <class T, bool is_result>
+void RangeOf(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
+  const T* const dy = static_cast<const T*>(p.dy) + begin;
+  const T* const x = static_cast<const T*>(p.x) + begin;
+  const auto other = [&]<class Out>(Out* dx) HWY_ATTR {
+    Converted<T, is_result>(dy, x, dx + begin, count, p);
+  };
+  if (p.out_dtype == p.dtype) {
+    T* const dx = static_cast<T*>(p.dx) + begin;
+    return stream ? Streamed<T, is_result>(dy, x, dx, count, p) : Plain<T, is_result>(dy, x, dx, count, p);
+  }
+  switch (p.out_dtype) {
+    case DType::kF32: return other(static_cast<float*>(p.dx));
+    case DType::kF16: return other(static_cast<Half*>(p.dx));
+    case DType::kBF16: return other(static_cast<BFloat16*>(p.dx));
+    case DType::kF64: return other(static_cast<double*>(p.dx));
+    case DType::kC64: return other(static_cast<std::complex<float>*>(p.dx));
+    case DType::kC128: return other(static_cast<std::complex<double>*>(p.dx));
+    default: return;
+  }
+}
+
+template <class T>
+void RangeOf(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
+  p.is_result ? RangeOf<T, true>(p, begin, count, stream) : RangeOf<T, false>(p, begin, count, stream);
+}
+
+// Elements [begin, begin + count).
+void Range(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
+  NoteTarget();
+  switch (p.dtype) {
+    case DType::kF32: return RangeOf<float>(p, begin, count, stream);
+    case DType::kF16: return RangeOf<Half>(p, begin, count, stream);
+    case DType::kBF16: return RangeOf<BFloat16>(p, begin, count, stream);
+    default: return;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace anyacl
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anyacl::cpu {
+namespace {
+
+HWY_EXPORT(Range);
+
+constexpr int64_t kTask = 32 * 1024;  // elements; below it a second thread costs more than it saves
+
+// From here on the arrays do not stay in the caches between two operators anyway, and a store that does not
+// read its line first saves a quarter of the traffic.
+constexpr int64_t kStreamBytes = 32 << 20;
+
+bool Fits(const EluBackwardParams&) { return true; }
+
+void Vector(const EluBackwardParams& p) {
+  const auto range = &HWY_DYNAMIC_DISPATCH(Range);
+  if (p.count <= kTask) return range(p, 0, p.count, false);
+  const bool stream = p.count * static_cast<int64_t>(3 * SizeOf(p.dtype)) >= kStreamBytes;
+  ParallelFor((p.count + kTask - 1) / kTask, [&](int64_t i) {
+    const int64_t begin = i * kTask;
+    range(p, begin, std::min(kTask, p.count - begin), stream);
+  });
+}
+
+constexpr Kernel kKernels[] = {
+    MakeKernel<EluBackwardParams, Fits, Vector>("vector"),
+    MakeKernel<EluBackwardParams, Fits, reference::EluBackward<float>>("reference"),
+};
+
+}  // namespace
+
+std::span<const Kernel> EluBackwardKernels() { return kKernels; }
+
+}  // namespace anyacl::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// An executor is a plan, the addresses of its tensors and its life cycle: single use unless made repeatable.
+#ifndef ANYACL_PLAN_EXECUTOR_H_
+#define ANYACL_PLAN_EXECUTOR_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/handle_table.h"
+#include "core/status.h"
+#include "plan/operator.h"
+#include "plan/plan.h"
+
+namespace anyacl {
+
+struct Executor {
+  // One tensor argument of the call, in ABI order; null optionals keep their place in the index.
+  struct TensorRef {
+    const char* name;
+    const void* handle;
+    void* address;
+    bool given;
+    bool is_output;
+    bool needs_memory;  // has elements, so its address must not be null at run time
+  };
+
+  Executor() {}
+
+  Plan plan;
+  TensorRef tensors[kMaxTensors];
+  int tensor_count = 0;
+  std::atomic<bool> repeatable{false};
+  // The owner (the caller before phase 2, the queued run after it) and every queued run hold one each.
+  std::atomic<int> pins{1};
+};
+
+using ExecutorTable = HandleTable<Executor, HandleKind::kExecutor>;
+ExecutorTable& Executors();
+
+// Reads a tensor's present address through its handle: false when the handle is dead. The room of
+// handles provides it, because plans know no handles.
+using AddressOf = bool (*)(const void* tensor_handle, void** address);
+
+// Phase 2: checks what protects memory, consumes the executor unless it is repeatable, enqueues the plan.
+Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size, void* executor,
+                   void* stream, AddressOf address_of);
+
+}  // namespace anyacl
+
+#endif  // ANYACL_PLAN_EXECUTOR_H_

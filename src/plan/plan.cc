@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "core/codes.h"
+#include "core/env.h"
+#include "core/log.h"
+#include "plan/layout.h"
+#include "plan/operator.h"
+
+namespace anyacl {
+namespace {
+
+// A replaced name is leaked: another thread may be reading it.
+std::atomic<const std::string*>& ForcedKernel() {
+  static std::atomic<const std::string*> name{new std::string(env::Get(env::Var::ANYACL_KERNEL))};
+  return name;
+}
+
+// The kernel name forced for this operator, or empty.
+std::string_view ForcedFor(std::string_view stem) {
+  const std::string_view forced = *ForcedKernel().load(std::memory_order_acquire);
+  const size_t equals = forced.find('=');
+  if (equals == std::string_view::npos) return forced;
+  return forced.substr(0, equals) == stem ? forced.substr(equals + 1) : std::string_view();
+}
+
+}  // namespace
+
+void ForceKernel(std::string name) {
+  ForcedKernel().store(new std::string(std::move(name)), std::memory_order_release);
+}
+
+PlanBuilder::PlanBuilder(const Operator& op, contract::Values values, const Backend& backend,
+                         Plan* plan)
+    : op_(op), values_(values), plan_(*plan) {
+  plan_.op = &op;
+  plan_.backend = &backend;
+  plan_.kernel = nullptr;
+  plan_.workspace_bytes = 0;
+  plan_.cost_bytes = 0;
+  plan_.params_size = 0;
+  plan_.pointer_count = 0;
+}
+
+bool PlanBuilder::IsOutput(int arg) const {
+  return op_.contract.args()[arg].kind == contract::ArgKind::kOutput;
+}
+
+int PlanBuilder::TensorIndex(int arg) const {
+  int index = 0;
+  for (int i = 0; i < arg; ++i) index += op_.contract.args()[i].is_tensor();
+  return index;
+}
+
+void PlanBuilder::AddPointer(const void* member, int tensor, int64_t offset) {
+  const auto at = static_cast<const unsigned char*>(member) - plan_.params;
+  plan_.pointers[plan_.pointer_count++] = {static_cast<uint16_t>(at), static_cast<int16_t>(tensor),
+                                           offset};
+}
+
+int64_t PlanBuilder::Book(int64_t bytes) {
+  // The caller's workspace may lie anywhere; one extra line lets RunPlan align it.
+  if (plan_.workspace_bytes == 0) plan_.workspace_bytes = kScratchAlign;
+  const int64_t offset = static_cast<int64_t>(plan_.workspace_bytes - kScratchAlign);
+  uint64_t end;
+  if (bytes < 0 || bytes > INT64_MAX - static_cast<int64_t>(kScratchAlign) ||
+      __builtin_add_overflow(plan_.workspace_bytes,
+                             (static_cast<uint64_t>(bytes) + kScratchAlign - 1) & -kScratchAlign,
+                             &end) ||
+      end > INT64_MAX) {
+    problem_ = Status(code::kInvalid,
+                      fmt::format("{}: the call needs more scratch memory than 2^63 bytes", op_.contract.op()));
+    return 0;
+  }
+  plan_.workspace_bytes = end;
+  return offset;
+}
+
+void PlanBuilder::Scratch(const char* name, int64_t bytes, void*& member) {
+  if (log::Enabled(log::Level::kDebug)) {
+    log::Write(log::Level::kDebug,
+               fmt::format("{}: scratch {} {} bytes", op_.contract.op(), name, bytes));
+  }
+  AddPointer(&member, -1, Book(bytes));
+}
+
+void PlanBuilder::BindDirect(const Slot& slot) {
+  const Tensor& t = TensorOf(slot.arg);
+  AddPointer(slot.member, TensorIndex(slot.arg), t.offset * static_cast<int64_t>(SizeOf(t.dtype)));
+}
+
+void PlanBuilder::BindPacked(const Slot& slot) {
+  const Tensor& t = TensorOf(slot.arg);
+  const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
+  const int64_t scratch = Book(t.numel() * size);
+  AddPointer(slot.member, -1, scratch);
+  Plan::Pack pack{TensorIndex(slot.arg), t.offset * size, scratch, {}};
+  const Dims dense = ContiguousStrides(t.dims);
+  pack.copy.dims = t.dims;
+  pack.copy.element_size = static_cast<int>(size);
+  const bool output = IsOutput(slot.arg);
+  pack.copy.from_strides = output ? dense : t.strides;
+  pack.copy.to_strides = output ? t.strides : dense;
+  pack.copy.serial = output && OverlapsItself(t);
+  (output ? plan_.unpacks : plan_.packs).push_back(std::move(pack));
+  plan_.cost_bytes += static_cast<uint64_t>(t.numel() * size);
+}
+
+// True when writing this output in place could change what the kernel still has to read or another
+// output. Exactly the same elements as a tensor of its element-wise group are harmless.
+bool PlanBuilder::OverlapsOthers(int arg, std::span<const Slot> group) const {
+  const Tensor& output = TensorOf(arg);
+  for (int other = 0; other < static_cast<int>(values_.size()); ++other) {
+    const contract::Arg& info = op_.contract.args()[other];
+    if (other == arg || !info.is_tensor() || !values_[other].given()) continue;
+    if (!MayOverlap(output, TensorOf(other))) continue;
+    bool harmless = false;
+    for (const Slot& slot : group) {
+      harmless = harmless || (slot.arg == other && !IsOutput(other) &&
+                              SameElements(output, TensorOf(other)));
+    }
+    if (!harmless) return true;
+  }
+  return false;
+}
+
+void PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
+  const std::span<const Slot> group(slots.begin(), slots.size());
+  const Tensor* tensors[kMaxTensors];
+  int count = 0;
+  for (const Slot& slot : group) tensors[count++] = &TensorOf(slot.arg);
+  const auto safe = [&](const Slot& slot) {
+    return !IsOutput(slot.arg) || !OverlapsOthers(slot.arg, group);
+  };
+  // A packed tensor is row-major, so one unsafe output makes all tensors of the group row-major.
+  bool one_order = ShareDenseOrder({tensors, static_cast<size_t>(count)});
+  for (const Slot& slot : group) one_order = one_order && safe(slot);
+  for (const Slot& slot : group) {
+    const Tensor& t = TensorOf(slot.arg);
+    plan_.cost_bytes += static_cast<uint64_t>(t.numel()) * SizeOf(t.dtype);
+    one_order || (IsContiguous(t) && safe(slot)) ? BindDirect(slot) : BindPacked(slot);
+  }
+}
+
+void PlanBuilder::BindContiguous(Slot slot) {
+  const Tensor& t = TensorOf(slot.arg);
+  plan_.cost_bytes += static_cast<uint64_t>(t.numel()) * SizeOf(t.dtype);
+  const bool safe = !IsOutput(slot.arg) || !OverlapsOthers(slot.arg, {});
+  IsContiguous(t) && safe ? BindDirect(slot) : BindPacked(slot);
+}
+
+Status PlanBuilder::ChooseKernel() {
+  if (!problem_.ok()) return std::move(problem_);
+  const char* stem = op_.contract.table().stem;
+  const std::string_view forced = ForcedFor(stem);
+  for (const Kernel& kernel : plan_.backend->Kernels(stem)) {
+    if (!forced.empty() && forced != kernel.name) continue;
+    if (!kernel.fits(plan_.params)) continue;
+    plan_.kernel = &kernel;
+    if (log::Enabled(log::Level::kDebug)) [[unlikely]] {
+      log::Write(log::Level::kDebug,
+                 fmt::format("{}: kernel {} on {}, workspace {} bytes, {} packs, {} unpacks",
+                             op_.contract.op(), kernel.name, plan_.backend->name(),
+                             plan_.workspace_bytes, plan_.packs.size(), plan_.unpacks.size()));
+    }
+    return {};
+  }
+  return Status(code::kNoKernel,
+                fmt::format("{}: no kernel{}{} for this call on backend {}", op_.contract.op(),
+                            forced.empty() ? "" : " named ", forced, plan_.backend->name()));
+}
+
+void RunPlan(const Plan& plan, void* const* addresses, void* workspace, const Launch& launch) {
+  if (!plan.kernel) return;
+  const auto base = (reinterpret_cast<uintptr_t>(workspace) + kScratchAlign - 1) & -kScratchAlign;
+  const auto scratch = reinterpret_cast<unsigned char*>(base);
+  alignas(16) unsigned char params[kMaxParams];
+  std::memcpy(params, plan.params, plan.params_size);
+  for (int i = 0; i < plan.pointer_count; ++i) {
+    const Plan::Pointer& p = plan.pointers[i];
+    unsigned char* from = p.tensor < 0 ? scratch : static_cast<unsigned char*>(addresses[p.tensor]);
+    unsigned char* address = from + p.offset;
+    std::memcpy(params + p.member, &address, sizeof(address));
+  }
+  for (const Plan::Pack& pack : plan.packs) {
+    StridedCopy copy = pack.copy;
+    copy.from = static_cast<unsigned char*>(addresses[pack.tensor]) + pack.tensor_offset;
+    copy.to = scratch + pack.scratch_offset;
+    plan.backend->Copy(copy, launch);
+  }
+  plan.kernel->run(params, launch);
+  for (const Plan::Pack& pack : plan.unpacks) {
+    StridedCopy copy = pack.copy;
+    copy.from = scratch + pack.scratch_offset;
+    copy.to = static_cast<unsigned char*>(addresses[pack.tensor]) + pack.tensor_offset;
+    plan.backend->Copy(copy, launch);
+  }
+}
+
+}  // namespace anyacl

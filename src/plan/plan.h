@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// A plan is what phase 1 decided: which kernel runs, with which parameters, where its pointers come from,
+// which views are packed and unpacked around it. It holds no addresses, so it may run many times.
+#ifndef ANYACL_PLAN_PLAN_H_
+#define ANYACL_PLAN_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "contract/value.h"
+#include "core/status.h"
+#include "runtime/backend.h"
+
+namespace anyacl {
+
+struct Operator;
+
+inline constexpr int kMaxTensors = 16;       // tensor arguments of one call
+inline constexpr int kMaxPointers = 24;      // tensor and scratch pointers in one Params
+inline constexpr size_t kMaxParams = 512;    // bytes of one Params
+inline constexpr uint64_t kScratchAlign = 64;
+
+struct Plan {
+  // Where one pointer member of Params comes from.
+  struct Pointer {
+    uint16_t member;  // its byte offset in Params
+    int16_t tensor;   // index of a tensor argument, or -1: the workspace
+    int64_t offset;   // bytes behind that base
+  };
+  // A view copied into the workspace before the kernel, or out of it afterwards.
+  struct Pack {
+    int tensor;
+    int64_t tensor_offset;   // bytes
+    int64_t scratch_offset;  // bytes
+    StridedCopy copy;        // pointers are filled in at run time
+  };
+
+  Plan() {}  // members are set by PlanBuilder; zeroing half a KiB per call would show
+
+  const Operator* op;
+  const Backend* backend;
+  const Kernel* kernel;  // null: nothing to compute
+  uint64_t workspace_bytes;
+  uint64_t cost_bytes;
+  size_t params_size;
+  int pointer_count;
+  Pointer pointers[kMaxPointers];
+  alignas(16) unsigned char params[kMaxParams];
+  std::vector<Pack> packs;
+  std::vector<Pack> unpacks;
+};
+
+// Runs a plan with the addresses of its tensors: packs, kernel, unpacks.
+void RunPlan(const Plan& plan, void* const* addresses, void* workspace, const Launch& launch);
+
+// What an operator's plan function writes with.
+class PlanBuilder {
+ public:
+  PlanBuilder(const Operator& op, contract::Values values, const Backend& backend, Plan* plan);
+
+  // The Params of the kernel, zeroed, inside the plan. Call once, before anything else.
+  template <class Params>
+  Params& MakeParams() {
+    static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= kMaxParams);
+    plan_.params_size = sizeof(Params);
+    return *new (plan_.params) Params{};
+  }
+
+  // A tensor argument and the pointer member of Params that receives its address.
+  struct Slot {
+    Slot(int arg, const void*& member) : arg(arg), member(&member) {}
+    Slot(int arg, void*& member) : arg(arg), member(&member) {}
+    int arg;
+    const void* member;
+  };
+
+  // Binds tensors that the kernel reads and writes position by position. Views that share one dense memory
+  // order are taken as they lie; the others are packed. An output may be exactly an input.
+  void BindElementwise(std::initializer_list<Slot> slots);
+
+  // Binds one tensor that the kernel takes as dense row-major.
+  void BindContiguous(Slot slot);
+
+  // Books scratch memory under a name and binds it to a pointer member.
+  void Scratch(const char* name, int64_t bytes, void*& member);
+
+  // First kernel of the backend that fits, or the one forced by name.
+  Status ChooseKernel();
+
+  // For calls that have nothing to compute (empty tensors).
+  void Nothing() { plan_.kernel = nullptr; }
+
+ private:
+  const Tensor& TensorOf(int arg) const { return *values_[arg].tensor; }
+  bool IsOutput(int arg) const;
+  int TensorIndex(int arg) const;
+  bool OverlapsOthers(int arg, std::span<const Slot> group) const;
+  void BindDirect(const Slot& slot);
+  void BindPacked(const Slot& slot);
+  void AddPointer(const void* member, int tensor, int64_t offset);
+  int64_t Book(int64_t bytes);
+
+  const Operator& op_;
+  contract::Values values_;
+  Plan& plan_;
+  Status problem_;  // first failure of the booking calls above; ChooseKernel reports it
+};
+
+// Forces a kernel by name as ANYACL_KERNEL does ("reference", "elu_backward=vector"); "" lifts it.
+void ForceKernel(std::string name);
+
+}  // namespace anyacl
+
+#endif  // ANYACL_PLAN_PLAN_H_

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// What the runtime and the plans need from a kind of device. src/cpu implements it; the CUDA plug-in will.
+#ifndef ANYACL_RUNTIME_BACKEND_H_
+#define ANYACL_RUNTIME_BACKEND_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/dtype.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+namespace anyacl {
+
+namespace runtime {
+class Stream;
+}
+
+// Where and how a kernel runs. The CPU ignores native_stream; CUDA launches on it.
+struct Launch {
+  void* native_stream = nullptr;
+  int device = 0;
+};
+
+// One implementation of an operator on one backend. `params` points to the operator's Params struct.
+struct Kernel {
+  const char* name;
+  bool (*fits)(const void* params);
+  void (*run)(const void* params, const Launch& launch);
+};
+
+// One piece of work for a stream: a plain function and the few bytes it needs, copied into the queue.
+struct Work {
+  static constexpr size_t kPayload = 224;
+
+  // Does (CPU) or launches (CUDA) the work; the code it returns surfaces at the next synchronise.
+  int32_t (*run)(Work& work, const Launch& launch) = nullptr;
+  // Called exactly once after run, or instead of it when the work is dropped; may be null.
+  void (*release)(Work& work) = nullptr;
+  const char* label = "";    // operator or function name, for error texts; static storage
+  uint64_t cost_bytes = 0;   // memory it moves: small work runs inline when its stream is idle
+  alignas(16) unsigned char payload[kPayload];
+};
+
+// Moves a strided view into a dense buffer (pack) or back (unpack). Both sides have the dims of the
+// view; strides count elements, pointers are at element 0. With `serial`, in row-major order by one thread,
+// so that a destination that overlaps itself still has one defined result.
+struct StridedCopy {
+  Dims dims;
+  Dims from_strides;
+  Dims to_strides;
+  const void* from = nullptr;
+  void* to = nullptr;
+  int element_size = 0;
+  bool serial = false;
+};
+
+// Bytes a device has, and those an allocation could still get.
+struct MemoryInfo {
+  size_t total = 0;
+  size_t free = 0;
+};
+
+// A copy of `height` rows of `width` bytes; one row when the bytes are contiguous.
+struct RowCopy {
+  void* to = nullptr;
+  size_t to_pitch = 0;
+  const void* from = nullptr;
+  size_t from_pitch = 0;
+  size_t width = 0;
+  size_t height = 1;
+};
+
+enum class ReduceOp { kSum, kMax, kMin };
+
+// Memory of one kind of device. Thread safe. Transfers are done (CPU) or launched (CUDA) on the native
+// stream of `launch`; with a null one they are done when the call returns.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+
+  // Contents undefined, aligned to 512 bytes, 32 readable bytes behind. Null when out of memory.
+  virtual void* Allocate(size_t bytes, int device) = 0;
+  // `bytes` as in Allocate.
+  virtual void Free(void* address, size_t bytes, int device) = 0;
+  // How many bytes from the start of such an allocation may be touched.
+  virtual size_t UsableSize(size_t bytes) const = 0;
+
+  // Host memory that asynchronous copies may use directly.
+  virtual void* AllocateHost(size_t bytes) = 0;
+  virtual void FreeHost(void* address, size_t bytes) = 0;
+
+  virtual MemoryInfo Info(int device) const = 0;
+
+  virtual void Copy(const RowCopy& copy, const Launch& launch) = 0;
+  // Writes `count` units of `unit` bytes (1 or 4), each the low bytes of `pattern`.
+  virtual void Fill(void* to, int unit, uint32_t pattern, size_t count, const Launch& launch) = 0;
+  // to = to op from, element by element. Types: CanReduce.
+  virtual void Reduce(void* to, const void* from, size_t elements, DType dtype, ReduceOp op,
+                      const Launch& launch) = 0;
+  virtual bool CanReduce(DType dtype) const = 0;
+
+  // Physical memory that can be mapped into a reserved range of addresses (all sizes and addresses are
+  // multiples of the granularity). Functions that return bool: false when the system refuses.
+  virtual size_t Granularity() const = 0;
+  virtual void* ReserveRange(size_t bytes, void* hint) = 0;
+  virtual void ReleaseRange(void* range, size_t bytes) = 0;
+  virtual bool AllocatePhysical(size_t bytes, int device, uint64_t* id) = 0;
+  virtual void FreePhysical(uint64_t id, size_t bytes, int device) = 0;
+  virtual bool Map(void* address, size_t bytes, uint64_t id, size_t offset) = 0;
+  virtual void Unmap(void* address, size_t bytes) = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const char* name() const = 0;
+
+  // Kernels of an operator by its stem ("elu_backward"), best first, "reference" last.
+  virtual std::span<const Kernel> Kernels(const char* operator_stem) const = 0;
+  virtual void Copy(const StridedCopy& copy, const Launch& launch) const = 0;
+
+  // Lives as long as the process: memory is freed after devices were reset and acl was finalised.
+  virtual DeviceMemory& memory() const = 0;
+
+  // A stream of this kind of device, for runtime::CreateStream; never freed.
+  virtual runtime::Stream* NewStream() const = 0;
+};
+
+}  // namespace anyacl
+
+#endif  // ANYACL_RUNTIME_BACKEND_H_

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "runtime/context.h"
+
+#include <charconv>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "acl/acl_rt.h"
+#include "core/border.h"
+#include "core/env.h"
+#include "core/handle_table.h"
+#include "runtime/device.h"
+#include "runtime/internal.h"
+
+namespace anyacl::runtime {
+namespace {
+
+constexpr int kMaxDevices = 1024;
+constexpr int kMaxStreams = 2048;   // per device, as large as programs expect
+constexpr int kMaxEvents = 65536;
+
+using Table = HandleTable<Context, HandleKind::kContext>;
+
+Table& Contexts() {
+  static Table* const table = new Table;
+  return *table;
+}
+
+struct Device {
+  int logical_id = 0;
+  int set_count = 0;                       // guarded by DeviceMutex
+  std::atomic<Context*> implicit{nullptr};  // written under DeviceMutex
+  std::atomic<int> streams{0};
+  std::atomic<int> events{0};
+};
+
+struct Devices {
+  std::unique_ptr<Device[]> device;
+  int count = 0;
+};
+
+// ASCEND_RT_VISIBLE_DEVICES: ascending ids; reading stops at the first thing that is not one.
+std::vector<int> VisibleIds(const std::string& text, int available) {
+  std::vector<int> ids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    int id = 0;
+    const auto [stop, error] = std::from_chars(at, end, id);
+    const bool valid = error == std::errc() && *at != '-' && id < available &&
+                       (ids.empty() || id > ids.back()) && (stop == end || *stop == ',');
+    if (!valid) break;
+    ids.push_back(id);
+    at = stop == end ? end : stop + 1;
+  }
+  return ids;
+}
+
+std::vector<int> DeviceIds() {
+  const int available = env::GetInt(env::Var::ANYACL_DEVICES, 1, kMaxDevices, 1);
+  if (env::IsSet(env::Var::ASCEND_RT_VISIBLE_DEVICES)) {
+    return VisibleIds(env::Get(env::Var::ASCEND_RT_VISIBLE_DEVICES), available);
+  }
+  std::vector<int> all(available);
+  for (int i = 0; i < available; ++i) all[i] = i;
+  return all;
+}
+
+// The environment is read at the first call that needs a device.
+Devices& All() {
+  static Devices* const devices = [] {
+    const std::vector<int> ids = DeviceIds();
+    auto* const made = new Devices;
+    made->count = static_cast<int>(ids.size());
+    made->device = std::make_unique<Device[]>(ids.size());
+    for (int i = 0; i < made->count; ++i) made->device[i].logical_id = ids[i];
+    return made;
+  }();
+  return *devices;
+}
+
+// What this thread selected. A context that was set or created wins over a device, as long as it lives.
+struct Selection {
+  void* context = nullptr;
+  int device = -1;
+};
+constinit thread_local Selection selection;
+constinit std::atomic<int> default_device{-1};
+
+Context* MakeContext(int device, bool implicit) {
+  Context* context = nullptr;
+  void* const handle = Contexts().Create(&context);
+  if (!handle) return nullptr;
+  context->device = device;
+  context->implicit = implicit;
+  context->handle = handle;
+  Stream::Settings settings;
+  settings.context = context;
+  settings.device = device;
+  settings.is_default = true;
+  context->default_stream = CreateStream(settings);
+  if (context->default_stream) return context;
+  Contexts().Destroy(handle);
+  return nullptr;
+}
+
+enum class PendingWork { kWait, kDrop };
+
+// The context's handle is dead already: nobody can add work to its streams.
+void ReleaseContext(Context* context, PendingWork pending) {
+  for (Stream* s = Stream::First(); s; s = s->next()) {
+    if (s->context() != context) continue;
+    if (pending == PendingWork::kDrop) {
+      s->DropQueued();
+    } else if (!s->OnOwnThread()) {
+      s->WaitFor(s->Submitted(), kForever);
+    }
+    RetireStream(s);
+  }
+  if (pending == PendingWork::kDrop) WakeBlockedWork();
+  Contexts().Release(context);
+}
+
+Context* Live(void* handle) {
+  Context* context = handle ? Contexts().Get(handle) : nullptr;
+  return context && !context->device_was_reset.load(std::memory_order_relaxed) ? context : nullptr;
+}
+
+Context* Selected() {
+  if (selection.context) {
+    if (Context* context = Live(selection.context)) return context;
+  }
+  if (selection.device < 0) return nullptr;
+  return All().device[selection.device].implicit.load(std::memory_order_acquire);
+}
+
+Status NoResources(const char* function) {
+  return Fail(code::kRtNoStreamResource, function, "too many streams or contexts are alive");
+}
+
+}  // namespace
+
+std::mutex& DeviceMutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
+int DeviceCount() { return All().count; }
+int LogicalIdOf(int device) { return All().device[device].logical_id; }
+
+Status RequireDevice(const char* function, int64_t device) {
+  if (device >= 0 && device < DeviceCount()) [[likely]] return Status();
+  return Fail(code::kRtInvalidDevice, function, "device must be in [0, {}), got {}", DeviceCount(), device);
+}
+
+void SetDefaultDevice(int device) { default_device.store(device, std::memory_order_relaxed); }
+
+Context* CurrentContext() {
+  if (Context* context = Selected()) [[likely]] return context;
+  const int device = default_device.load(std::memory_order_relaxed);
+  if (device < 0 || !SelectDevice("default_device", device).ok()) return nullptr;
+  return Selected();
+}
+
+Status RequireContext(const char* function, Context** context) {
+  *context = CurrentContext();
+  if (*context) [[likely]] return Status();
+  return Fail(code::kRtContextNull, function,
+              "this thread has no current context; call aclrtSetDevice or aclrtSetCurrentContext first");
+}
+
+Status SelectDevice(const char* function, int device) {
+  ANYACL_RETURN_IF_ERROR(RequireDevice(function, device));
+  Device& d = All().device[device];
+  const std::lock_guard lock(DeviceMutex());
+  if (!d.implicit.load(std::memory_order_relaxed)) {
+    Context* context = MakeContext(device, true);
+    if (!context) return NoResources(function);
+    d.implicit.store(context, std::memory_order_release);
+  }
+  ++d.set_count;
+  selection = {nullptr, device};
+  return Status();
+}
+
+Status ReleaseDevice(const char* function, int device, bool force) {
+  ANYACL_RETURN_IF_ERROR(RequireDevice(function, device));
+  Device& d = All().device[device];
+  Context* released = nullptr;
+  {
+    const std::lock_guard lock(DeviceMutex());
+    if (d.set_count == 0) {
+      return Fail(code::kRtContextRelease, function,
+                  "device {} must have been selected by aclrtSetDevice and not been reset since", device);
+    }
+    d.set_count = force ? 0 : d.set_count - 1;
+    if (d.set_count > 0) return Status();
+    released = d.implicit.exchange(nullptr, std::memory_order_acq_rel);
+    Contexts().ForEach([device](Context& c) {
+      if (c.device == device && !c.implicit) c.device_was_reset.store(true, std::memory_order_relaxed);
+    });
+    Contexts().Retire(released->handle);
+  }
+  // Outside the lock: this may wait for work, and other threads may select the device again meanwhile.
+  ReleaseContext(released, force ? PendingWork::kDrop : PendingWork::kWait);
+  return Status();
+}
+
+bool IsSelectedByAnyone(int device) {
+  return All().device[device].implicit.load(std::memory_order_acquire) != nullptr;
+}
+
+namespace {
+
+std::atomic<int>& Counter(Resource resource, int device) {
+  Device& d = All().device[device];
+  return resource == Resource::kStream ? d.streams : d.events;
+}
+
+int Limit(Resource resource) { return resource == Resource::kStream ? kMaxStreams : kMaxEvents; }
+
+}  // namespace
+
+bool TakeResource(Resource resource, int device) {
+  std::atomic<int>& alive = Counter(resource, device);
+  if (alive.fetch_add(1, std::memory_order_relaxed) < Limit(resource)) return true;
+  alive.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+void ReturnResource(Resource resource, int device) {
+  Counter(resource, device).fetch_sub(1, std::memory_order_relaxed);
+}
+
+int AvailableResources(Resource resource, int device) {
+  return Limit(resource) - Counter(resource, device).load(std::memory_order_relaxed);
+}
+
+namespace {
+
+Context::Option& ProcessOption(int option) {
+  static auto* const options = new Context::Option[Context::kOptions];
+  return options[option];
+}
+
+Status CheckOption(const char* function, int option) {
+  if (option >= 0 && option < Context::kOptions) return Status();
+  return Fail(code::kAclInvalidParam, function, "opt must be in [0, {}), got {}", Context::kOptions, option);
+}
+
+Status SetOption(const char* function, int option, int64_t value, Context::Option* target) {
+  const int64_t largest = option == ACL_OPT_DETERMINISTIC ? 3 : 1;
+  if (value < 0 || value > largest) {
+    return Fail(code::kAclInvalidParam, function, "value of option {} must be in [0, {}], got {}", option,
+                largest, value);
+  }
+  target->value.store(value, std::memory_order_relaxed);
+  target->set.store(true, std::memory_order_release);
+  return Status();
+}
+
+Status FindContext(const char* function, void* handle, Context** context) {
+  ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "context", handle));
+  *context = Contexts().Get(handle);
+  if (*context) return Status();
+  return Fail(code::kRtInvalidHandle, function, "context must be a live context, got {}", handle);
+}
+
+}  // namespace
+
+int64_t EffectiveOption(int option) {
+  if (Context* context = Selected()) {
+    const Context::Option& own = context->options[option];
+    if (own.set.load(std::memory_order_acquire)) return own.value.load(std::memory_order_relaxed);
+  }
+  return ProcessOption(option).value.load(std::memory_order_relaxed);
+}
+
+}  // namespace anyacl::runtime
+
+using anyacl::AclBorder;
+using anyacl::Status;
+using namespace anyacl::runtime;  // NOLINT: the C functions of this room
+namespace code = anyacl::code;
+
+aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
+  constexpr const char* kName = "aclrtCreateContext";
+  return AclBorder(kName, [&]() -> Status {
+    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "context", context));
+    ANYACL_RETURN_IF_ERROR(RequireDevice(kName, deviceId));
+    Context* const made = MakeContext(deviceId, false);
+    if (!made) return NoResources(kName);
+    selection.context = made->handle;
+    *context = made->handle;
+    return Status();
+  });
+}
+
+aclError aclrtDestroyContext(aclrtContext context) {
+  constexpr const char* kName = "aclrtDestroyContext";
+  return AclBorder(kName, [&]() -> Status {
+    Context* found = nullptr;
+    ANYACL_RETURN_IF_ERROR(FindContext(kName, context, &found));
+    if (found->implicit) {
+      return Fail(code::kRtParamInvalid, kName,
+                  "context must come from aclrtCreateContext, got the implicit one of device {}",
+                  found->device);
+    }
+    Context* const mine = Contexts().Retire(context);
+    if (mine) ReleaseContext(mine, PendingWork::kWait);
+    return Status();
+  });
+}
+
+aclError aclrtSetCurrentContext(aclrtContext context) {
+  constexpr const char* kName = "aclrtSetCurrentContext";
+  return AclBorder(kName, [&]() -> Status {
+    Context* found = nullptr;
+    ANYACL_RETURN_IF_ERROR(FindContext(kName, context, &found));
+    if (!Live(context)) {
+      return Fail(code::kRtInvalidHandle, kName,
+                  "context must be on a device that was not reset since, got one of device {}",
+                  found->device);
+    }
+    selection.context = context;
+    return Status();
+  });
+}
+
+aclError aclrtGetCurrentContext(aclrtContext* context) {
+  constexpr const char* kName = "aclrtGetCurrentContext";
+  return AclBorder(kName, [&]() -> Status {
+    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "context", context));
+    Context* current = nullptr;
+    ANYACL_RETURN_IF_ERROR(RequireContext(kName, &current));
+    *context = current->handle;
+    return Status();
+  });
+}
+
+aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
+  constexpr const char* kName = "aclrtCtxGetCurrentDefaultStream";
+  return AclBorder(kName, [&]() -> Status {
+    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "stream", stream));
+    Context* current = nullptr;
+    ANYACL_RETURN_IF_ERROR(RequireContext(kName, &current));
+    *stream = current->default_stream->handle();
+    return Status();
+  });
+}
+
+aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
+  constexpr const char* kName = "aclrtGetPrimaryCtxState";
+  return AclBorder(kName, [&]() -> Status {
+    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "active", active));
+    if (flags) return Fail(code::kAclInvalidParam, kName, "flags must be null");
+    ANYACL_RETURN_IF_ERROR(RequireDevice(kName, deviceId));
+    *active = IsSelectedByAnyone(deviceId) ? 1 : 0;
+    return Status();
+  });
+}
+
+aclError aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
+  constexpr const char* kName = "aclrtSetSysParamOpt";
+  return AclBorder(kName, [&]() -> Status {
+    const int option = Number(opt);
+    ANYACL_RETURN_IF_ERROR(CheckOption(kName, option));
+    return SetOption(kName, option, value, &ProcessOption(option));
+  });
+}
+
+aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
+  constexpr const char* kName = "aclrtGetSysParamOpt";
+  return AclBorder(kName, [&]() -> Status {
+    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "value", value));
+    const int option = Number(opt);
+    ANYACL_RETURN_IF_ERROR(CheckOption(kName, option));
+    *value = ProcessOption(option).value.load(std::memory_order_relaxed);
+    return Status();
+  });
+}
+
+aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
+  constexpr const char* kName = "aclrtCtxSetSysParamOpt";
+  return AclBorder(kName, [&]() -> Status {
+    const int option = Number(opt);
+    ANYACL_RETURN_IF_ERROR(CheckOption(kName, option));
+    Context* current = nullptr;
+    ANYACL_RETURN_IF_ERROR(RequireContext(kName, &current));
+    return SetOption(kName, option, value, &current->options[option]);
+  });
+}
+
+aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
+  constexpr const char* kName = "aclrtCtxGetSysParamOpt";
+  return AclBorder(kName, [&]() -> Status {
+    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "value", value));
+    const int option = Number(opt);
+    ANYACL_RETURN_IF_ERROR(CheckOption(kName, option));
+    Context* current = nullptr;
+    ANYACL_RETURN_IF_ERROR(RequireContext(kName, &current));
+    if (!current->options[option].set.load(std::memory_order_acquire)) {
+      return Fail(code::kRtSysParamNotSet, kName, "option {} was never set on this context", option);
+    }
+    *value = current->options[option].value.load(std::memory_order_relaxed);
+    return Status();
+  });
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "runtime/memory.h"
+#include "runtime/stream.h"
+
+namespace anyacl::runtime {
+namespace {
+
+uintptr_t AddressOf(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+void GiveBack(const Block& block) {
+  void* address = reinterpret_cast<void*>(block.begin);
+  if (block.kind == MemoryKind::kPinned) {
+    block.memory->FreeHost(address, block.bytes);
+  } else {
+    block.memory->Free(address, block.bytes, block.device);
+  }
+}
+
+// Freed blocks that queued work may still use. A fence made later covers all that an earlier one covers,
+// so the front is always done first.
+class PendingFrees {
+ public:
+  static PendingFrees& Get() {
+    static PendingFrees* const frees = new PendingFrees;
+    return *frees;
+  }
+
+  void Add(const Block& block) {
+    std::unique_lock lock(mutex_);
+    Fence fence = Fence::Capture();
+    if (fence.Done()) {
+      lock.unlock();
+      GiveBack(block);
+      return;
+    }
+    waiting_.push_back({block, std::move(fence)});
+    bytes_ += block.usable;
+  }
+
+  void Reclaim() {
+    if (bytes_ == 0) return;
+    for (const Block& block : TakeDone()) GiveBack(block);
+  }
+
+  size_t bytes() const { return bytes_; }
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  struct Entry {
+    Block block;
+    Fence fence;
+  };
+
+  std::vector<Block> TakeDone() {
+    std::vector<Block> done;
+    const std::lock_guard lock(mutex_);
+    while (!waiting_.empty() && waiting_.front().fence.Done()) {
+      done.push_back(waiting_.front().block);
+      bytes_ -= waiting_.front().block.usable;
+      waiting_.pop_front();
+    }
+    return done;
+  }
+
+  std::mutex mutex_;
+  std::deque<Entry> waiting_;
+  std::atomic<size_t> bytes_{0};
+};
+
+bool OnSomeStreamThread() {
+  for (const Stream* stream = Stream::First(); stream; stream = stream->next()) {
+    if (stream->OnOwnThread()) return true;
+  }
+  return false;
+}
+
+// A child of fork frees memory too, at least when it exits.
+void LockForFork() {
+  PendingFrees::Get().mutex().lock();
+  MemoryMap::Get().mutex().lock();
+}
+void UnlockAfterFork() {
+  MemoryMap::Get().mutex().unlock();
+  PendingFrees::Get().mutex().unlock();
+}
+
+}  // namespace
+
+MemoryMap& MemoryMap::Get() {
+  static MemoryMap* const map = [] {
+    pthread_atfork(LockForFork, UnlockAfterFork, UnlockAfterFork);
+    return new MemoryMap;
+  }();
+  return *map;
+}
+
+bool MemoryMap::Insert(const Block& block) {
+  const std::lock_guard lock(mutex_);
+  if (block.kind != MemoryKind::kRegistered) ForgetRegisteredLocked(block.begin, block.usable);
+  if (!IsFreeLocked(block.begin, block.usable)) return false;
+  blocks_.emplace(block.begin, block);
+  if (block.kind == MemoryKind::kDevice)
+    CountLocked(block.device, static_cast<int64_t>(block.bytes));
+  return true;
+}
+
+std::optional<Block> MemoryMap::Remove(const void* begin, MemoryKind kind) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(AddressOf(begin));
+  if (found == blocks_.end() || found->second.kind != kind) return std::nullopt;
+  const Block block = found->second;
+  blocks_.erase(found);
+  if (kind == MemoryKind::kDevice) CountLocked(block.device, -static_cast<int64_t>(block.bytes));
+  return block;
+}
+
+Place MemoryMap::Locate(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  const Block* block = FindLocked(AddressOf(address));
+  if (!block) return {};
+  Place place{*block, 0};
+  uintptr_t end = block->begin + block->usable;
+  if (block->kind == MemoryKind::kMapped) {
+    for (auto next = blocks_.find(end);
+         next != blocks_.end() && next->second.kind == MemoryKind::kMapped;
+         next = blocks_.find(end)) {
+      end += next->second.usable;
+    }
+  }
+  place.extent = end - AddressOf(address);
+  return place;
+}
+
+bool MemoryMap::IsFree(uintptr_t begin, size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  return IsFreeLocked(begin, bytes);
+}
+
+MemoryUsage MemoryMap::Usage(int device) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = usage_.find(device);
+  return found == usage_.end() ? MemoryUsage{} : found->second;
+}
+
+void MemoryMap::Count(int device, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  CountLocked(device, bytes);
+}
+
+const Block* MemoryMap::FindLocked(uintptr_t address) const {
+  auto next = blocks_.upper_bound(address);
+  if (next == blocks_.begin()) return nullptr;
+  const Block& block = std::prev(next)->second;
+  return address - block.begin < block.usable ? &block : nullptr;
+}
+
+bool MemoryMap::IsFreeLocked(uintptr_t begin, size_t bytes) const {
+  if (FindLocked(begin)) return false;
+  const auto next = blocks_.lower_bound(begin);
+  return next == blocks_.end() || next->first - begin >= bytes;
+}
+
+void MemoryMap::ForgetRegisteredLocked(uintptr_t begin, size_t bytes) {
+  auto block = blocks_.lower_bound(begin);
+  if (block != blocks_.begin() && FindLocked(begin)) block = std::prev(blocks_.upper_bound(begin));
+  while (block != blocks_.end() && block->second.kind == MemoryKind::kRegistered &&
+         (block->first <= begin || block->first - begin < bytes)) {
+    block = blocks_.erase(block);
+  }
+}
+
+void MemoryMap::CountLocked(int device, int64_t bytes) {
+  MemoryUsage& usage = usage_[device];
+  usage.current += static_cast<uint64_t>(bytes);
+  usage.peak = std::max(usage.peak, usage.current);
+}
+
+void ReleaseBlock(const Block& block) { PendingFrees::Get().Add(block); }
+
+size_t PendingFreeBytes() { return PendingFrees::Get().bytes(); }
+
+void ReclaimFrees() { PendingFrees::Get().Reclaim(); }
+
+void* AllocateOrReclaim(void* (*allocate)(void* context), void* context) {
+  // Bounded, because queued work may wait for something this thread still has to do.
+  constexpr std::chrono::seconds kPatience{10};
+  ReclaimFrees();
+  void* address = allocate(context);
+  if (address || PendingFrees::Get().bytes() == 0 || OnSomeStreamThread()) return address;
+  WaitAllStreams(kAllDevices, std::chrono::steady_clock::now() + kPatience);
+  ReclaimFrees();
+  return allocate(context);
+}
+
+}  // namespace anyacl::runtime

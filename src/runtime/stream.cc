@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "runtime/stream.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "core/codes.h"
+#include "core/handle_table.h"
+#include "runtime/backends.h"
+#include "runtime/internal.h"
+#include "runtime/submit.h"
+
+namespace anyacl::runtime {
+namespace {
+
+constexpr uint64_t kStopOnFailure = 1;  // ACL_STOP_ON_FAILURE
+
+// The handle's slot points at the stream, because streams outlive their handles.
+struct Entry {
+  std::atomic<Stream*> stream{nullptr};
+};
+using Table = HandleTable<Entry, HandleKind::kStream>;
+
+Table& Streams() {
+  static Table* const table = new Table;
+  return *table;
+}
+
+std::atomic<Stream*> first_stream{nullptr};
+std::atomic<int32_t> next_id{0};
+
+std::vector<Stream*>& Spares() {
+  static auto* const spares = new std::vector<Stream*>;
+  return *spares;
+}
+
+void LockForFork() {
+  DeviceMutex().lock();
+  SpareStreamMutex().lock();
+  ReportMutex().lock();
+}
+
+void UnlockInParent() {
+  ReportMutex().unlock();
+  SpareStreamMutex().unlock();
+  DeviceMutex().unlock();
+}
+
+void UnlockInChild() {
+  UnlockInParent();
+  RenewReportCondition();
+  for (Stream* s = Stream::First(); s; s = s->next()) s->AfterFork();
+}
+
+void InstallForkHandlers() {
+  static const int installed = pthread_atfork(LockForFork, UnlockInParent, UnlockInChild);
+  (void)installed;
+}
+
+Stream* TakeSpare() {
+  const std::lock_guard lock(SpareStreamMutex());
+  if (Spares().empty()) return nullptr;
+  Stream* stream = Spares().back();
+  Spares().pop_back();
+  return stream;
+}
+
+}  // namespace
+
+std::mutex& SpareStreamMutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
+Stream* Stream::First() { return first_stream.load(std::memory_order_acquire); }
+
+void Stream::Register() {
+  next_ = first_stream.load(std::memory_order_relaxed);
+  while (!first_stream.compare_exchange_weak(next_, this, std::memory_order_acq_rel)) {
+  }
+}
+
+void Stream::Open(const Settings& settings) {
+  {
+    const std::lock_guard lock(state_);
+    settings_ = settings;
+    failure_ = Failure();
+  }
+  stopped_.store(0, std::memory_order_relaxed);
+  device_.store(settings.device, std::memory_order_relaxed);
+  id_.store(next_id.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+  context_.store(settings.context, std::memory_order_relaxed);
+}
+
+Stream::Settings Stream::settings() const {
+  const std::lock_guard lock(state_);
+  return settings_;
+}
+
+void Stream::Abort(int32_t code, const char* reason) {
+  const uint64_t first = DropQueued();
+  {
+    const std::lock_guard lock(state_);
+    failure_ = {code, reason, first};
+  }
+  WakeBlockedWork();
+}
+
+void Stream::Stop(int32_t code) {
+  stopped_.store(code, std::memory_order_relaxed);
+  DropQueued();
+  WakeBlockedWork();
+}
+
+void Stream::WorkFailed(const char* label, int32_t code, uint64_t sequence) {
+  bool stop = false;
+  {
+    const std::lock_guard lock(state_);
+    if (failure_.code == 0) failure_ = {code, label, sequence};
+    stop = settings_.failure_mode == kStopOnFailure;
+  }
+  ReportException(device(), id(), sequence, code);
+  if (!stop) return;
+  for (Stream* s = First(); s; s = s->next()) {
+    if (s->context() == context()) s->Stop(code);
+  }
+}
+
+Status Stream::TakeFailure(const char* function, uint64_t up_to) {
+  Failure failure;
+  {
+    const std::lock_guard lock(state_);
+    if (failure_.code != 0 && failure_.sequence <= up_to) std::swap(failure, failure_);
+  }
+  if (failure.code != 0) [[unlikely]] {
+    return Fail(failure.code, function, "{} failed on stream {} with code {}", failure.label, id(),
+                failure.code);
+  }
+  if (const int32_t code = stopped(); code != 0) [[unlikely]] {
+    return Fail(code, function, "stream {} was stopped by an earlier failure", id());
+  }
+  return Status();
+}
+
+void Stream::AfterFork() {
+  new (&state_) std::mutex;
+  ForgetQueue();
+}
+
+Stream* FindStream(const void* handle) {
+  const Entry* entry = Streams().Get(handle);
+  return entry ? entry->stream.load(std::memory_order_relaxed) : nullptr;
+}
+
+Status ResolveStream(const char* function, const void* handle, Stream** stream) {
+  if (!handle) {
+    Context* context = nullptr;
+    ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
+    *stream = context->default_stream;
+    return Status();
+  }
+  *stream = FindStream(handle);
+  if (*stream) [[likely]] return Status();
+  return Fail(code::kRtInvalidHandle, function, "stream must be a live stream, got {}", handle);
+}
+
+Status ResolveForSubmit(const char* function, const void* handle, Stream** stream) {
+  Context* context = nullptr;
+  ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
+  if (!handle) {
+    *stream = context->default_stream;
+    return Status();
+  }
+  *stream = FindStream(handle);
+  if (!*stream) [[unlikely]] {
+    return Fail(code::kRtInvalidHandle, function, "stream must be a live stream, got {}", handle);
+  }
+  if ((*stream)->context() != context) [[unlikely]] {
+    return Fail(code::kRtStreamContext, function,
+                "stream must belong to the current context (device {}), got one of {} {}",
+                context->device,
+                (*stream)->device() == context->device ? "another context of device" : "device",
+                (*stream)->device());
+  }
+  return Status();
+}
+
+Stream* CreateStream(const Stream::Settings& settings) {
+  InstallForkHandlers();
+  if (!TakeResource(Resource::kStream, settings.device)) return nullptr;
+  Entry* entry = nullptr;
+  void* handle = Streams().Create(&entry);
+  Stream* stream = handle ? TakeSpare() : nullptr;
+  if (handle && !stream) {
+    stream = CurrentBackend().NewStream();
+    stream->Register();
+  }
+  if (!handle) {
+    ReturnResource(Resource::kStream, settings.device);
+    return nullptr;
+  }
+  stream->Open(settings);
+  stream->set_handle(handle);
+  entry->stream.store(stream, std::memory_order_release);
+  return stream;
+}
+
+void RetireStream(Stream* stream) {
+  Entry* entry = Streams().Retire(stream->handle());
+  if (!entry) return;  // another thread was quicker
+  Streams().Release(entry);
+  ReturnResource(Resource::kStream, stream->device());
+  ForgetSubscription(stream);
+  stream->LeaveContext();
+  stream->Close();
+}
+
+void Recycle(Stream* stream) {
+  const std::lock_guard lock(SpareStreamMutex());
+  Spares().push_back(stream);
+}
+
+bool WaitAllStreams(int device, Deadline deadline) {
+  for (Stream* s = Stream::First(); s; s = s->next()) {
+    if (device != kAllDevices && s->device() != device) continue;
+    if (s->OnOwnThread()) continue;
+    if (s->WaitFor(s->Submitted(), deadline) == WaitResult::kTimedOut) return false;
+  }
+  return true;
+}
+
+Fence Fence::Capture() {
+  Fence fence;
+  for (Stream* s = Stream::First(); s; s = s->next()) {
+    const uint64_t submitted = s->Submitted();
+    if (!s->Reached(submitted)) fence.pending_.emplace_back(s, submitted);
+  }
+  return fence;
+}
+
+bool Fence::Done() const {
+  return std::all_of(pending_.begin(), pending_.end(),
+                     [](const auto& entry) { return entry.first->Reached(entry.second); });
+}
+
+void WakeBlockedWork() {
+  for (Stream* s = Stream::First(); s; s = s->next()) s->WakeWaiters();
+  WakeBlockedCallbacks();
+}
+
+Deadline DeadlineIn(int32_t milliseconds) {
+  if (milliseconds < 0) return kForever;
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+}
+
+Status RequireTimeout(const char* function, int32_t milliseconds) {
+  if (milliseconds > 0 || milliseconds == -1) return Status();
+  return Fail(code::kRtParamInvalid, function,
+              "timeout must be -1 (forever) or a positive number of milliseconds, got {}", milliseconds);
+}
+
+const Backend& CurrentBackend() { return CpuBackend(); }
+
+Status Submit(void* stream_handle, const Work& work) {
+  Stream* stream = nullptr;
+  ANYACL_RETURN_IF_ERROR(ResolveForSubmit(work.label, stream_handle, &stream));
+  return stream->Submit(work, Where::kAnywhere, nullptr);
+}
+
+}  // namespace anyacl::runtime

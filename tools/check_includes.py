@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The AnyACL Authors
+"""Checks that each room of src/ includes only what it may touch; prints every edge that is not allowed.
+
+A room is a folder of src/; below ops/<family>/, <op>.cc (plan), <op>.<backend>.cc (kernels) and <op>.h (Params and
+reference) are rooms of their own. Public headers (acl/, aclnn/, aclnnop/) count as the room "include".
+"""
+import re
+import sys
+from pathlib import Path
+
+# room: what it may include beside itself; a folder, or one file of it.
+BACKEND = ["runtime/backend.h", "runtime/submit.h", "runtime/backends.h"]  # interfaces, no state
+ALLOWED = {
+    "include": [],
+    "core": [],
+    "contract": ["core"],
+    "plan": ["core", "contract", *BACKEND],
+    "abi": ["include", "core", "contract", "plan", "ops", *BACKEND],
+    "runtime": ["include", "core"],
+    "cpu": ["core", "ops/op_list.inc", "runtime/stream.h", *BACKEND],
+    "ops": ["core", "contract", "plan"],
+    "op plan": ["include", "core", "contract", "plan", "ops", "abi/calls.h", "op header"],
+    "op header": ["core"],
+    "op kernel": ["core", "cpu", "op header", *BACKEND],
+}
+FOREIGN = {  # headers of others that only these rooms may use
+    re.compile(r"hwy/"): ["cpu", "op kernel"],
+    re.compile(r"cuda|cublas"): [],
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+
+
+def room_of(path):
+    """The room of a file below src/ or include/."""
+    parts = path.split("/")
+    if parts[0] in ("acl", "aclnn", "aclnnop"):
+        return "include"
+    if parts[0] != "ops" or len(parts) < 3:
+        return parts[0]
+    if path.endswith(".h"):
+        return "op header" if parts[-1].count(".") == 1 and not path.endswith("-inl.h") else "op kernel"
+    return "op plan" if parts[-1].count(".") == 1 else "op kernel"
+
+
+def is_allowed(source, target):
+    room = room_of(source)
+    if room not in ALLOWED:
+        return False  # a new room needs a row
+    for pattern, rooms in FOREIGN.items():
+        if pattern.match(target):
+            return room in rooms
+    of_others = room_of(target) not in ALLOWED
+    return of_others or room_of(target) in (room, *ALLOWED[room]) or target in ALLOWED[room]
+
+
+def main():
+    src = Path(sys.argv[1] if len(sys.argv) > 1 else ".") / "src"
+    files = [f for f in sorted(src.rglob("*")) if f.suffix in (".h", ".cc", ".cu", ".inc")]
+    edges = [(f.relative_to(src).as_posix(), target) for f in files
+             for target in INCLUDE.findall(f.read_text(encoding="utf-8"))]
+    wrong = [f"src/{source} ({room_of(source)}) may not include {target}"
+             for source, target in edges if not is_allowed(source, target)]
+    print("\n".join(wrong) or f"{len(edges)} includes of {len(files)} files are within their rooms")
+    return 1 if wrong or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
