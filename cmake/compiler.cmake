@@ -48,7 +48,7 @@ endif()
 if(ANYACL_SANITIZE)
   add_compile_options(${sanitize})
   add_link_options(${sanitize})
-  add_compile_definitions(ANYACL_SANITIZE_${ANYACL_SANITIZE}=1)
+  add_compile_definitions(ANYACL_SANITIZE_${ANYACL_SANITIZE}=1)  # ..._address or ..._thread
 endif()
 if(ANYACL_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")

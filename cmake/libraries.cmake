@@ -3,8 +3,8 @@
 #
 # The libraries. All code is in libanyacl.so. Every name that programs link or open is a filter library over it
 # (DT_FILTER): its own SONAME and list of names, no code. A program records the names it linked, as with the original,
-# and whichever of them a process loads, there is one copy of the state. See docs/decisions if you want links instead:
-# with links every program would record one name, and a copy that follows them would split the state.
+# and whichever of them a process loads, there is one copy of the state. (Plain links would make every program record
+# one name, and a copy that follows links would split the state.)
 
 # --- which library offers the names of which headers ----------------------------------------------------------------
 # "base" is what every program needs, whatever it links: those names are in both runtime libraries, as in the original.

@@ -67,24 +67,38 @@ Dims SlicedStrides(const Dims& dims) {
   return strides;
 }
 
-// Attributes that every operator has: layout=KIND for all tensors, ARG.layout=KIND for one, and
-// ARG.is=OTHER when ARG is the very memory of OTHER.
-std::string LayoutOf(const contract::Arg& arg, Attributes& attributes, const std::string& common) {
-  return attributes.Text(std::string(arg.name) + ".layout", common);
+struct Row {
+  std::string_view op;
+  Case row;
+};
+
+#define ANYACL_CASE(op, name, dims, attributes, tags) {#op, {name, dims, attributes, tags}},
+constexpr Row kRows[] = {
+#include "harness/cases/activation.inc"
+};
+#undef ANYACL_CASE
+
+// The argument whose memory this one uses.
+int MemoryOf(const contract::Contract& contract, const contract::CallSpec& spec, int arg,
+             const std::string& other) {
+  if (other.empty()) return arg;
+  const int index = contract.ArgIndex(other.c_str());
+  if (index < 0) throw std::invalid_argument("there is no argument " + other);
+  return SizeOf(spec.args[index].tensor.dtype) == SizeOf(spec.args[arg].tensor.dtype) ? index : arg;
 }
 
+// Attributes that every operator has: layout=KIND for all tensors, ARG.layout=KIND for one, and
+// ARG.is=OTHER when ARG is the very memory of OTHER.
 void ApplyLayouts(const contract::Contract& contract, Attributes& attributes, CaseCall* call) {
   const std::string common = attributes.Text("layout", "dense");
   for (size_t i = 0; i < call->spec.args.size(); ++i) {
     const contract::Arg& arg = contract.args()[i];
     call->memory_of.push_back(static_cast<int>(i));
     if (!arg.is_tensor() || call->spec.args[i].null) continue;
-    SetLayout(LayoutOf(arg, attributes, common), &call->spec.args[i].tensor);
-    const std::string other = attributes.Text(std::string(arg.name) + ".is", "");
-    if (other.empty()) continue;
-    const int index = contract.ArgIndex(other.c_str());
-    if (index < 0) throw std::invalid_argument("there is no argument " + other);
-    call->memory_of.back() = index;
+    const std::string name = arg.name;
+    SetLayout(attributes.Text(name + ".layout", common), &call->spec.args[i].tensor);
+    call->memory_of.back() =
+        MemoryOf(contract, call->spec, static_cast<int>(i), attributes.Text(name + ".is", ""));
   }
 }
 
@@ -161,6 +175,14 @@ CaseCall MakeCall(const contract::Contract& contract, const OperatorCases& cases
   if (unused.empty()) return call;
   throw std::invalid_argument(fmt::format("{} case \"{}\": nobody reads the attribute {}", cases.op,
                                           row.name, unused));
+}
+
+std::vector<Case> RowsOf(std::string_view op) {
+  std::vector<Case> rows;
+  for (const Row& entry : kRows) {
+    if (entry.op == op) rows.push_back(entry.row);
+  }
+  return rows;
 }
 
 contract::ArgSpec DenseTensor(DType dtype, const Dims& dims) {

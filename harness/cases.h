@@ -40,8 +40,8 @@ class Attributes {
 struct Case {
   const char* name;        // unique per operator: "64Mi exp"
   const char* dims;        // "8x320x64x64"; "" is a 0-dim tensor
-  const char* attributes;  // "alpha=1.5 isResult=1"; see LayoutOf in cases.cc for the ones every operator has
-  const char* tags;        // words: bench, tiny, small, large, strided, alias, empty
+  const char* attributes;  // "alpha=1.5 isResult=1"; ApplyLayouts in cases.cc has those of all operators
+  const char* tags;        // words: bench, exp, tiny, small, large, slow, strided, alias, empty
 
   Dims ParsedDims() const;
   bool Has(std::string_view tag) const;
@@ -63,6 +63,7 @@ struct OperatorCases {
 };
 
 // A call, and which arguments share memory: memory_of[i] is the argument whose memory i uses, or i itself.
+// "In place" rows share memory only under dtype choices whose elements have the same size.
 struct CaseCall {
   contract::CallSpec spec;
   std::vector<int> memory_of;
@@ -76,7 +77,8 @@ const OperatorCases& CasesOf(std::string_view op);  // throws std::out_of_range 
 CaseCall MakeCall(const contract::Contract& contract, const OperatorCases& cases, const Case& row,
                   const TypeChoice& types);
 
-// Building blocks for the functions behind OperatorCases::make.
+// Building blocks for the functions behind OperatorCases.
+std::vector<Case> RowsOf(std::string_view op);  // "EluBackward"
 contract::ArgSpec DenseTensor(DType dtype, const Dims& dims);
 contract::ArgSpec FloatScalar(double value);
 contract::ArgSpec FlagArg(bool value);

@@ -17,8 +17,6 @@ namespace {
 using contract::ArgKind;
 using contract::Value;
 
-constexpr int kMaxArgs = 32;
-
 template <class Table, class T>
 void BindHandle(const Table& table, const void* handle, const T** object, Value* value) {
   if (!handle) {

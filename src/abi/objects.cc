@@ -112,8 +112,8 @@ Status Check(const char* function, const Description& d) {
 
 // In place: an assignment would copy room for 25 numbers, and this is on the path of every call.
 void Assign(const int64_t* values, uint64_t n, Dims* dims) {
-  dims->resize(0);
-  for (uint64_t i = 0; i < n; ++i) dims->push_back(values[i]);
+  dims->resize(static_cast<int>(n));
+  for (int i = 0; i < dims->rank(); ++i) (*dims)[i] = values[i];
 }
 
 void Fill(const char* function, const Description& d, Tensor* tensor) {

@@ -346,10 +346,23 @@ std::string Contract::Describe(const Rule& rule, Product product) const {
   return text;
 }
 
+// False for an output whose mask bit is not set: the documents promise not to look at it.
+bool Contract::IsWanted(int arg, Values values) const {
+  for (size_t i = 0; i < table_.rules.size(); ++i) {
+    const Rule& rule = table_.rules[i];
+    if (rule.kind == RuleKind::kNotNull && rule.when.arg && resolved_[i].args[0] == arg) {
+      return Applies(rule, resolved_[i], values);
+    }
+  }
+  return true;
+}
+
 // A dead or foreign handle is refused wherever it stands, before anything is read through it.
 Status Contract::LiveHandles(Values values) const {
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i].state != Value::State::kDead) [[likely]] continue;
+    if (values[i].state != Value::State::kDead || !IsWanted(static_cast<int>(i), values)) [[likely]] {
+      continue;
+    }
     return Status(code::kInvalid,
                   fmt::format("{}: {} is not a live {}: it was destroyed or is no such handle",
                               table_.op, table_.args[i].name, NounOf(table_.args[i].kind)));

@@ -214,6 +214,7 @@ class Contract {
   bool Holds(int index, Values values, Product product) const;
   Number Lookup(int variable, Values values) const;
   std::string ValuesOf(const Formula& formula, Values values) const;
+  bool IsWanted(int arg, Values values) const;
   Status LiveHandles(Values values) const;
 
   Table table_;

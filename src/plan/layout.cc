@@ -52,14 +52,12 @@ bool OverlapsItself(const Tensor& t) {
   return false;
 }
 
-bool MayOverlap(const Tensor& a, const Tensor& b) {
-  Extent ea, eb;
-  if (a.data == nullptr || b.data == nullptr || a.empty() || b.empty()) return false;
-  if (!GetExtent(a, &ea) || !GetExtent(b, &eb)) return true;
-  const auto at = [](const Tensor& t, int64_t element) {
-    return reinterpret_cast<intptr_t>(t.data) + element * static_cast<int64_t>(SizeOf(t.dtype));
-  };
-  return at(a, ea.begin) < at(b, eb.end) && at(b, eb.begin) < at(a, ea.end);
+Range AddressRange(const Tensor& t) {
+  Extent extent;
+  if (t.data == nullptr || t.empty() || !GetExtent(t, &extent)) return {};
+  const intptr_t base = reinterpret_cast<intptr_t>(t.data);
+  const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
+  return {base + extent.begin * size, base + extent.end * size};
 }
 
 bool SameElements(const Tensor& a, const Tensor& b) {
@@ -73,6 +71,27 @@ bool SameElements(const Tensor& a, const Tensor& b) {
     if (a.dims[i] > 1 && a.strides[i] != b.strides[i]) return false;
   }
   return true;
+}
+
+bool IsChannelsLast(const Tensor& t, const ChannelShape& shape) {
+  if (t.rank() < 3 || t.dims[0] != shape.n || t.dims[1] != shape.c) return false;
+  if (shape.c > 1 && t.strides[1] != 1) return false;
+  int64_t expected = shape.c;
+  for (int i = t.rank() - 1; i >= 2; --i) {
+    if (t.dims[i] > 1 && t.strides[i] != expected) return false;
+    expected *= t.dims[i];
+  }
+  return shape.n <= 1 || t.strides[0] == expected;
+}
+
+int64_t ElementsInside(const Tensor& t, int axis) {
+  return t.dims[axis] > 1 ? t.strides[axis] : t.numel();
+}
+
+Tensor RowMajor(const Tensor& t) {
+  Tensor dense = t;
+  dense.strides = ContiguousStrides(t.dims);
+  return dense;
 }
 
 }  // namespace anyacl

@@ -5,6 +5,7 @@
 #ifndef ANYACL_PLAN_LAYOUT_H_
 #define ANYACL_PLAN_LAYOUT_H_
 
+#include <cstdint>
 #include <span>
 
 #include "core/tensor.h"
@@ -18,11 +19,32 @@ bool ShareDenseOrder(std::span<const Tensor* const> tensors);
 // True unless the view surely writes no element twice.
 bool OverlapsItself(const Tensor& t);
 
-// True when the memory ranges of two views, at their present addresses, intersect.
-bool MayOverlap(const Tensor& a, const Tensor& b);
+// The bytes a view can touch at its present address; empty when it has no elements or no address yet.
+struct Range {
+  intptr_t begin = 0;
+  intptr_t end = 0;
+  bool Meets(const Range& other) const { return begin < other.end && other.begin < end; }
+};
+Range AddressRange(const Tensor& t);
 
 // True when both views consist of the same elements at the same places.
 bool SameElements(const Tensor& a, const Tensor& b);
+
+// A tensor read as [n, c, s]: the sizes an operator was given.
+struct ChannelShape {
+  int64_t n;
+  int64_t c;
+  int64_t s;
+};
+
+// True for an [n, c, ...] view whose channels lie innermost: element (n, c, s) at (n*S + s)*C + c.
+bool IsChannelsLast(const Tensor& t, const ChannelShape& shape);
+
+// Elements that lie inside one step of an axis, for a view that is dense in whatever order.
+int64_t ElementsInside(const Tensor& t, int axis);
+
+// The same tensor as a row-major one: what a packed view becomes.
+Tensor RowMajor(const Tensor& t);
 
 }  // namespace anyacl
 

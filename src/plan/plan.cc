@@ -46,6 +46,10 @@ PlanBuilder::PlanBuilder(const Operator& op, contract::Values values, const Back
   plan_.cost_bytes = 0;
   plan_.params_size = 0;
   plan_.pointer_count = 0;
+  for (int i = 0; i < static_cast<int>(values.size()); ++i) {
+    const bool tensor = op.contract.args()[i].is_tensor() && values[i].given();
+    ranges_[i] = tensor ? AddressRange(TensorOf(i)) : Range{};
+  }
 }
 
 bool PlanBuilder::IsOutput(int arg) const {
@@ -117,9 +121,7 @@ void PlanBuilder::BindPacked(const Slot& slot) {
 bool PlanBuilder::OverlapsOthers(int arg, std::span<const Slot> group) const {
   const Tensor& output = TensorOf(arg);
   for (int other = 0; other < static_cast<int>(values_.size()); ++other) {
-    const contract::Arg& info = op_.contract.args()[other];
-    if (other == arg || !info.is_tensor() || !values_[other].given()) continue;
-    if (!MayOverlap(output, TensorOf(other))) continue;
+    if (other == arg || !ranges_[arg].Meets(ranges_[other])) continue;
     bool harmless = false;
     for (const Slot& slot : group) {
       harmless = harmless || (slot.arg == other && !IsOutput(other) &&
@@ -130,7 +132,7 @@ bool PlanBuilder::OverlapsOthers(int arg, std::span<const Slot> group) const {
   return false;
 }
 
-void PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
+bool PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
   const std::span<const Slot> group(slots.begin(), slots.size());
   const Tensor* tensors[kMaxTensors];
   int count = 0;
@@ -143,16 +145,34 @@ void PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
   for (const Slot& slot : group) one_order = one_order && safe(slot);
   for (const Slot& slot : group) {
     const Tensor& t = TensorOf(slot.arg);
-    plan_.cost_bytes += static_cast<uint64_t>(t.numel()) * SizeOf(t.dtype);
+    CountBytes(slot.arg);
     one_order || (IsContiguous(t) && safe(slot)) ? BindDirect(slot) : BindPacked(slot);
   }
+  return one_order;
+}
+
+void PlanBuilder::CountBytes(int arg) {
+  const Tensor& t = TensorOf(arg);
+  plan_.cost_bytes += static_cast<uint64_t>(t.numel()) * SizeOf(t.dtype);
+}
+
+void PlanBuilder::BindAsIs(Slot slot) {
+  CountBytes(slot.arg);
+  BindDirect(slot);
 }
 
 void PlanBuilder::BindContiguous(Slot slot) {
   const Tensor& t = TensorOf(slot.arg);
-  plan_.cost_bytes += static_cast<uint64_t>(t.numel()) * SizeOf(t.dtype);
-  const bool safe = !IsOutput(slot.arg) || !OverlapsOthers(slot.arg, {});
+  CountBytes(slot.arg);
+  const bool safe = !IsOutput(slot.arg) || CanWriteInPlace(slot.arg);
   IsContiguous(t) && safe ? BindDirect(slot) : BindPacked(slot);
+}
+
+Status PlanBuilder::ChooseKernel(void*& scratch) {
+  ANYACL_RETURN_IF_ERROR(ChooseKernel());
+  const int64_t bytes = plan_.kernel->scratch_bytes ? plan_.kernel->scratch_bytes(plan_.params) : 0;
+  if (bytes > 0) Scratch(plan_.kernel->name, bytes, scratch);
+  return std::move(problem_);
 }
 
 Status PlanBuilder::ChooseKernel() {

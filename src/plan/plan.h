@@ -16,12 +16,14 @@
 
 #include "contract/value.h"
 #include "core/status.h"
+#include "plan/layout.h"
 #include "runtime/backend.h"
 
 namespace anyacl {
 
 struct Operator;
 
+inline constexpr int kMaxArgs = 32;          // arguments of one call
 inline constexpr int kMaxTensors = 16;       // tensor arguments of one call
 inline constexpr int kMaxPointers = 24;      // tensor and scratch pointers in one Params
 inline constexpr size_t kMaxParams = 512;    // bytes of one Params
@@ -82,17 +84,26 @@ class PlanBuilder {
   };
 
   // Binds tensors that the kernel reads and writes position by position. Views that share one dense memory
-  // order are taken as they lie; the others are packed. An output may be exactly an input.
-  void BindElementwise(std::initializer_list<Slot> slots);
+  // order are taken as they lie (the result is true); else those that are not row-major are packed. An
+  // output may be exactly an input.
+  bool BindElementwise(std::initializer_list<Slot> slots);
 
   // Binds one tensor that the kernel takes as dense row-major.
   void BindContiguous(Slot slot);
 
+  // Binds one tensor as it lies, for kernels that know its layout.
+  void BindAsIs(Slot slot);
+
+  // True when writing the output in place disturbs no other tensor of the call.
+  bool CanWriteInPlace(int arg) const { return !OverlapsOthers(arg, {}); }
+
   // Books scratch memory under a name and binds it to a pointer member.
   void Scratch(const char* name, int64_t bytes, void*& member);
 
-  // First kernel of the backend that fits, or the one forced by name.
+  // First kernel of the backend that fits, or the one forced by name. The scratch it asks for, if any, is
+  // booked and bound to `scratch`.
   Status ChooseKernel();
+  Status ChooseKernel(void*& scratch);
 
   // For calls that have nothing to compute (empty tensors).
   void Nothing() { plan_.kernel = nullptr; }
@@ -102,6 +113,7 @@ class PlanBuilder {
   bool IsOutput(int arg) const;
   int TensorIndex(int arg) const;
   bool OverlapsOthers(int arg, std::span<const Slot> group) const;
+  void CountBytes(int arg);
   void BindDirect(const Slot& slot);
   void BindPacked(const Slot& slot);
   void AddPointer(const void* member, int tensor, int64_t offset);
@@ -110,6 +122,7 @@ class PlanBuilder {
   const Operator& op_;
   contract::Values values_;
   Plan& plan_;
+  Range ranges_[kMaxArgs];  // per argument, what it can touch
   Status problem_;  // first failure of the booking calls above; ChooseKernel reports it
 };
 

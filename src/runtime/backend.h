@@ -31,6 +31,7 @@ struct Kernel {
   const char* name;
   bool (*fits)(const void* params);
   void (*run)(const void* params, const Launch& launch);
+  int64_t (*scratch_bytes)(const void* params) = nullptr;  // null: needs none
 };
 
 // One piece of work for a stream: a plain function and the few bytes it needs, copied into the queue.

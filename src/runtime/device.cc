@@ -18,6 +18,7 @@
 #include "core/border.h"
 #include "core/product.h"
 #include "runtime/internal.h"
+#include "runtime/memory.h"
 
 namespace anyacl::runtime {
 
@@ -174,6 +175,7 @@ Status SynchronizeDevice(const char* function, Deadline deadline) {
     return Fail(code::kRtStreamSyncTimeout, function, "device {} still had work when the time was up",
                 context->device);
   }
+  ReclaimFrees();
   for (Stream* s = Stream::First(); s; s = s->next()) {
     if (s->device() != context->device || !s->context()) continue;
     ANYACL_RETURN_IF_ERROR(s->TakeFailure(function, kEverything));
@@ -361,6 +363,10 @@ aclError aclrtGetOverflowStatus(void* outputAddr, size_t outputSize, aclrtStream
     if (outputSize < kOverflowStatusBytes) {
       return Fail(code::kAclInvalidParam, kName, "outputSize must be at least {}, got {}",
                   kOverflowStatusBytes, outputSize);
+    }
+    if (MemoryMap::Get().Locate(outputAddr).extent < kOverflowStatusBytes) {
+      return Fail(code::kRtParamInvalid, kName, "outputAddr must have {} bytes of memory from aclrtMalloc",
+                  kOverflowStatusBytes);
     }
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveForSubmit(kName, stream, &target));

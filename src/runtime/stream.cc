@@ -10,6 +10,7 @@
 #include "core/handle_table.h"
 #include "runtime/backends.h"
 #include "runtime/internal.h"
+#include "runtime/memory.h"
 #include "runtime/submit.h"
 
 namespace anyacl::runtime {
@@ -40,9 +41,11 @@ void LockForFork() {
   DeviceMutex().lock();
   SpareStreamMutex().lock();
   ReportMutex().lock();
+  MemoryMap::Get().mutex().lock();
 }
 
 void UnlockInParent() {
+  MemoryMap::Get().mutex().unlock();
   ReportMutex().unlock();
   SpareStreamMutex().unlock();
   DeviceMutex().unlock();

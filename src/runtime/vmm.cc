@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
+#include <optional>
 
 #include "acl/acl_rt.h"
 #include "core/border.h"
@@ -202,7 +202,7 @@ Status MapMem(const char* function, void* address, size_t size, size_t offset,
   const std::lock_guard lock(state.mutex);
   const std::shared_ptr<Physical>* slot = state.handles.Get(handle);
   if (!slot) {
-    return Fail(code::kRtParamInvalid, function, "handle must be live physical memory, got {}",
+    return Fail(code::kRtInvalidHandle, function, "handle must be live physical memory, got {}",
                 handle);
   }
   const std::shared_ptr<Physical> physical = *slot;
@@ -235,6 +235,8 @@ Status MapMem(const char* function, void* address, size_t size, size_t offset,
 
 Status UnmapMem(const char* function, void* address) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "virPtr", address));
+  // Unlike freed memory the range cannot stay for a while: the caller may map something else there.
+  if (MemoryMap::Get().Locate(address).is_device()) WaitAllStreams(kAllDevices);
   State& state = State::Get();
   const std::lock_guard lock(state.mutex);
   const std::optional<Block> block = MemoryMap::Get().Remove(address, MemoryKind::kMapped);
@@ -242,8 +244,6 @@ Status UnmapMem(const char* function, void* address) {
     return Fail(code::kRtParamInvalid, function,
                 "virPtr must be the start of mapped memory, got {}", address);
   }
-  // Unlike freed memory the range cannot stay for a while: the caller may map something else there.
-  WaitAllStreams(kAllDevices);
   block->memory->Unmap(address, block->bytes);
   state.mappings.erase(block->begin);
   return Status();
@@ -285,7 +285,7 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle) {
     State& state = State::Get();
     const std::lock_guard lock(state.mutex);
     if (state.handles.Destroy(handle)) return Status();
-    return Fail(code::kRtParamInvalid, kName, "handle must be live physical memory, got {}",
+    return Fail(code::kRtInvalidHandle, kName, "handle must be live physical memory, got {}",
                 handle);
   });
 }

@@ -294,9 +294,9 @@ TEST_F(ExpTest, Accuracy) {
     const double bfloat = Worst(HWY_DYNAMIC_DISPATCH(Exp4));
     RecordProperty(ActiveTarget(), std::to_string(full) + " " + std::to_string(half) + " " +
                                        std::to_string(bfloat));
-    EXPECT_LE(full, 1.0);
-    EXPECT_LE(half, 2.0);
-    EXPECT_LE(bfloat, 48.0);  // 2^-18 and its own rounding
+    EXPECT_LE(full, 1.2);  // 0.86 where multiply-add is fused
+    EXPECT_LE(half, 2.2);
+    EXPECT_LE(bfloat, 48.0);  // 2^-18
   });
 }
 

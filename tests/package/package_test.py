@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The AnyACL Authors
-"""Tests of the installed tree. One of them by name:  package_test.py layout|symbols|loading|programs|environment"""
+"""Tests of the installed tree. One of them by name:  package_test.py layout|symbols|loading|addresses|..."""
 import argparse
 import importlib.util
 import os
@@ -75,11 +75,16 @@ def layout(args):
 
 
 # --- names and dependencies of the libraries ------------------------------------------------------------------------
-def symbols(args):
+def declarations(args):
+    """The module declared_names, and the headers that declare functions."""
     spec = importlib.util.spec_from_file_location("declared_names", args.names)
     names = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(names)
-    headers = [h for folder in ("acl", "aclnn", "aclnnop") for h in sorted((args.headers / folder).rglob("*.h"))]
+    return names, [h for folder in ("acl", "aclnn", "aclnnop") for h in sorted((args.headers / folder).rglob("*.h"))]
+
+
+def symbols(args):
+    names, headers = declarations(args)
     everything = set(names.all_declared(headers))
 
     def compare(library, wanted):
@@ -134,6 +139,27 @@ def loading(args):
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(args.prefix, copy)
     run([loader, now] + sorted(copy.glob("lib64/lib*.so")) + sorted(copy.glob("lib64/stub/*.so")))
+
+
+# --- every function -------------------------------------------------------------------------------------------------
+def addresses(args):
+    """A program that takes the address of every declared function links, and each is in libanyacl.so."""
+    names, headers = declarations(args)
+    source, program = args.work / "every.cpp", args.work / "every"
+    lines = [f'#include "{h.relative_to(args.headers)}"' for h in headers]
+    rows = [f'    {{"{name}", reinterpret_cast<void*>(&{name})}},' for name in names.all_declared(headers)]
+    source.write_text("\n".join(lines + [
+        "#include <dlfcn.h>", "#include <stdio.h>", "#include <string.h>",
+        "struct Row { const char* name; void* address; };", "static Row rows[] = {", *rows, "};", "int main() {",
+        "  int wrong = 0;", "  for (const Row& row : rows) {", "    Dl_info info;",
+        '    if (!dladdr(row.address, &info) || !strstr(info.dli_fname, "/libanyacl.so")) {',
+        '      printf("%s is not in libanyacl.so\\n", row.name);', "      ++wrong;", "    }", "  }",
+        "  return wrong ? 1 : 0;", "}", ""]), encoding="utf-8")
+    lib64 = args.prefix / "lib64"
+    run([args.cxx, "-std=c++11", "-Wall", "-Wextra", "-Werror", source, "-o", program, f"-I{args.prefix}/include",
+         f"-L{lib64}", "-lascendcl", "-lnnopbase", "-lopapi", "-lacl_op_compiler", "-lacl_cblas"])
+    run([program], LD_LIBRARY_PATH=str(lib64))
+    run([program], LD_LIBRARY_PATH=str(lib64), LD_BIND_NOW="1")
 
 
 # --- building programs ----------------------------------------------------------------------------------------------
@@ -200,7 +226,7 @@ def programs(args):
         "target_link_libraries(some AnyACL::ascendcl AnyACL::nnopbase AnyACL::opapi_nn)\n", encoding="utf-8")
     for how, path in (("prefix", prefix), ("set_env", lib64 / "cmake")):
         shutil.rmtree(project / "build", ignore_errors=True)
-        run(["cmake", "-S", project, "-B", project / "build", f"-DCMAKE_CXX_COMPILER={args.cxx}"],
+        run(["cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_CXX_COMPILER={args.cxx}"],
             CMAKE_PREFIX_PATH=str(path))
         run(["cmake", "--build", project / "build"])
         runs(f"find_package through {how}", project / "build/whole")
@@ -247,7 +273,7 @@ def environment(args):
 
 
 def main():
-    tests = {f.__name__: f for f in (layout, symbols, loading, programs, environment)}
+    tests = {f.__name__: f for f in (layout, symbols, loading, addresses, programs, environment)}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("test", choices=tests)
     for name in ("prefix", "work", "names", "table", "headers"):

@@ -29,15 +29,9 @@ std::vector<TypeChoice> EluBackwardTypes() {
 
 }  // namespace
 
-#define ANYACL_CASE(operator_name, name, dims, attributes, tags) {name, dims, attributes, tags},
-
 const OperatorCases& EluBackwardCases() {
-  static const auto* const cases = new OperatorCases{"aclnnEluBackward",
-                                                     {
-#include "harness/cases/activation.inc"
-                                                     },
-                                                     EluBackwardTypes(),
-                                                     MakeEluBackward};
+  static const auto* const cases = new OperatorCases{"aclnnEluBackward", RowsOf("EluBackward"),
+                                                     EluBackwardTypes(), MakeEluBackward};
   return *cases;
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "abi/introspection.h"
+
+#include "cpu/parallel.h"
+#include "cpu/targets.h"
+#include "ops/operators.h"
+#include "plan/executor.h"
+#include "runtime/backends.h"
+#include "runtime/submit.h"
+
+namespace anyacl {
+namespace {
+
+std::span<const Backend* const> Backends() {
+  static const Backend* const backends[] = {&CpuBackend()};
+  return backends;
+}
+
+const char* KernelOf(const void* executor) {
+  const Executor* const found = Executors().Get(executor);
+  return found && found->plan.kernel ? found->plan.kernel->name : "none";
+}
+
+const char* CurrentBackendName() { return runtime::CurrentBackend().name(); }
+
+}  // namespace
+}  // namespace anyacl
+
+const anyacl::Introspection* anyacl_introspection_v1() {
+  static constexpr anyacl::Introspection kIntrospection = {
+      .version = ANYACL_VERSION,
+      .cann_version = ANYACL_CANN_VERSION,
+      .operators = anyacl::Operators,
+      .backends = anyacl::Backends,
+      .force_kernel = anyacl::ForceKernel,
+      .kernel_of = anyacl::KernelOf,
+      .current_backend = anyacl::CurrentBackendName,
+      .soc_name = anyacl::SocName,
+      .product = anyacl::CurrentProduct,
+      .targets = anyacl::cpu::UsableTargets,
+      .active_target = anyacl::cpu::ActiveTarget,
+      .force_target = anyacl::cpu::ForceTarget,
+      .threads = anyacl::cpu::MaxThreads,
+      .set_threads = anyacl::cpu::SetMaxThreads,
+      .run_tasks = anyacl::cpu::internal::RunTasks,
+  };
+  return &kIntrospection;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_TESTS_RUNTIME_MEMORY_FIXTURE_H_
+#define ANYACL_TESTS_RUNTIME_MEMORY_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "acl/acl.h"
+
+namespace anyacl {
+
+// The text of the last failure, and that it names the function.
+inline std::string RecentText() {
+  const char* text = aclGetRecentErrMsg();
+  return text ? text : "";
+}
+
+// Expects a code, and a sentence that starts with the function and holds `part`.
+#define EXPECT_ACL_FAILURE(wanted, call, part)                            \
+  do {                                                                    \
+    aclGetRecentErrMsg();                                                 \
+    EXPECT_EQ((call), (wanted));                                          \
+    const std::string anyacl_text = RecentText();                         \
+    EXPECT_NE(anyacl_text.find(part), std::string::npos) << anyacl_text;  \
+    EXPECT_NE(anyacl_text.find("acl"), std::string::npos) << anyacl_text; \
+  } while (false)
+
+// Device 0 and a stream.
+class MemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    ASSERT_EQ(aclrtCreateStream(&stream_), ACL_SUCCESS);
+  }
+  void TearDown() override {
+    EXPECT_EQ(aclrtDestroyStream(stream_), ACL_SUCCESS);
+    EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  }
+
+  struct FreeDevice {
+    void operator()(void* p) const { EXPECT_EQ(aclrtFree(p), ACL_SUCCESS); }
+  };
+  struct FreePinned {
+    void operator()(void* p) const { EXPECT_EQ(aclrtFreeHost(p), ACL_SUCCESS); }
+  };
+  template <class T>
+  using Device = std::unique_ptr<T[], FreeDevice>;
+  template <class T>
+  using Pinned = std::unique_ptr<T[], FreePinned>;
+
+  template <class T = unsigned char>
+  static Device<T> MallocDevice(size_t count) {
+    void* p = nullptr;
+    EXPECT_EQ(aclrtMalloc(&p, count * sizeof(T), ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+    return Device<T>(static_cast<T*>(p));
+  }
+  template <class T = unsigned char>
+  static Pinned<T> MallocPinned(size_t count) {
+    void* p = nullptr;
+    EXPECT_EQ(aclrtMallocHost(&p, count * sizeof(T)), ACL_SUCCESS);
+    return Pinned<T>(static_cast<T*>(p));
+  }
+
+  aclrtStream stream_ = nullptr;
+};
+
+// Keeps a stream busy until Open is called or the gate goes out of scope.
+class Gate {
+ public:
+  explicit Gate(aclrtStream stream) : stream_(stream) {
+    EXPECT_EQ(aclrtLaunchHostFunc(stream, Wait, &open_), ACL_SUCCESS);
+  }
+  ~Gate() {
+    Open();
+    EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
+  }
+  void Open() {
+    open_ = true;
+    open_.notify_all();
+  }
+
+ private:
+  static void Wait(void* open) { static_cast<std::atomic<bool>*>(open)->wait(false); }
+
+  aclrtStream stream_;
+  std::atomic<bool> open_{false};
+};
+
+}  // namespace anyacl
+
+#endif  // ANYACL_TESTS_RUNTIME_MEMORY_FIXTURE_H_

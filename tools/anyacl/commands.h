@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_TOOLS_COMMANDS_H_
+#define ANYACL_TOOLS_COMMANDS_H_
+
+#include <string>
+
+namespace anyacl::tool {
+
+void Info();
+
+struct OpsOptions {
+  std::string name;  // empty: all
+  bool markdown = false;
+  bool json = false;
+  std::string out;  // folder for one page per operator and their index
+};
+void Ops(const OpsOptions& options);
+
+struct BenchOptions {
+  std::string op;    // empty: all
+  std::string row;   // empty: all; else the cases whose name contains it, or is it
+  std::string type;  // empty: those marked for the bench
+  int threads = 0;   // 0: as the library has it
+  std::string backend;
+  std::string json;  // file, "-" for standard output
+};
+void Bench(const BenchOptions& options);
+
+}  // namespace anyacl::tool
+
+#endif  // ANYACL_TOOLS_COMMANDS_H_

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_TOOLS_LIBRARY_H_
+#define ANYACL_TOOLS_LIBRARY_H_
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "abi/introspection.h"
+#include "contract/render.h"
+
+namespace anyacl::tool {
+
+// The user asked for something that does not exist: one sentence, status 2.
+struct UserError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The library this tool was installed with.
+const Introspection& Library();
+
+// "aclnnEluBackward", "EluBackward" or "elu_backward", in any case. UserError for an unknown name.
+const Operator& FindOperator(const std::string& name);
+
+// Names of an operator's kernels, from the tables compiled in.
+std::vector<contract::BackendKernels> KernelsOf(const Operator& op);
+
+}  // namespace anyacl::tool
+
+#endif  // ANYACL_TOOLS_LIBRARY_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// anyacl: what the library is, what it can do, how fast it does it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "commands.h"
+#include "library.h"
+
+namespace anyacl::tool {
+namespace {
+
+constexpr int kUsage = 2;
+
+void AddInfo(CLI::App& app) {
+  CLI::App* const info = app.add_subcommand("info", "Version, devices, SIMD target, threads, environment");
+  info->callback(Info);
+}
+
+void AddOps(CLI::App& app, OpsOptions& options) {
+  CLI::App* const ops = app.add_subcommand("ops", "Operators and their contracts");
+  ops->add_option("name", options.name, "Only this operator, in full");
+  CLI::Option* const markdown = ops->add_flag("--markdown", options.markdown, "As Markdown");
+  ops->add_flag("--json", options.json, "As JSON")->excludes(markdown);
+  ops->add_option("--out", options.out, "Write one page per operator and an index into this folder")
+      ->type_name("DIR")
+      ->needs(markdown);
+  ops->callback([&options] { Ops(options); });
+}
+
+void AddBench(CLI::App& app, BenchOptions& options) {
+  CLI::App* const bench = app.add_subcommand("bench", "Time of operators beside what the memory allows");
+  bench->add_option("--op", options.op, "Only this operator")->type_name("NAME");
+  bench->add_option("--case", options.row, "Only the case of this name, else those that contain it")
+      ->type_name("TEXT");
+  bench->add_option("--dtype", options.type, "Only this dtype: FLOAT, BF16, FLOAT16->DOUBLE ...")
+      ->type_name("T");
+  bench->add_option("--threads", options.threads, "Threads of the CPU pool")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  bench->add_option("--backend", options.backend, "Backend of the devices")->type_name("B");
+  bench->add_option("--json", options.json, "Write the rows into this file (-: standard output)")
+      ->type_name("FILE");
+  bench->callback([&options] { Bench(options); });
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("AnyACL: AscendCL and aclnn operators on any machine", "anyacl");
+  OpsOptions ops;
+  BenchOptions bench;
+  app.set_version_flag("--version", fmt::format("AnyACL {}", Library().version));
+  app.require_subcommand(1);
+  AddInfo(app);
+  AddOps(app, ops);
+  AddBench(app, bench);
+  try {
+    app.parse(argc, argv);  // runs the command
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : kUsage;  // --help and --version come this way too
+  } catch (const UserError& e) {
+    fmt::print(stderr, "anyacl: {}\n", e.what());
+    return kUsage;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "anyacl: {}\n", e.what());
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace anyacl::tool
+
+int main(int argc, char** argv) { return anyacl::tool::Main(argc, argv); }
