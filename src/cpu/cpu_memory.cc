@@ -4,6 +4,7 @@
 // Device memory of the CPU: ordinary memory that is counted, so that a program which asks for more than
 // the machine has gets an error from the allocation and not a kill when it touches the pages.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -102,6 +103,7 @@ class FreeBlocks {
   }
 
   size_t total() const { return total_; }
+  std::mutex& mutex() { return mutex_; }  // for fork
 
  private:
   static constexpr size_t kMaxBlocks = 64;
@@ -232,6 +234,14 @@ ReduceFunction FindReduce(DType dtype) {
 
 class CpuMemory final : public DeviceMemory {
  public:
+  // Never destroyed: programs free memory while the process exits. A child of fork frees too.
+  static CpuMemory* Create() {
+    static CpuMemory* const memory = new CpuMemory;
+    constexpr auto kUnlock = [] { memory->spares_.mutex().unlock(); };
+    pthread_atfork([] { memory->spares_.mutex().lock(); }, kUnlock, kUnlock);
+    return memory;
+  }
+
   void* Allocate(size_t bytes, int /*device*/) override {
     if (bytes > kAbsurd) return nullptr;
     const size_t usable = UsableSize(bytes);
@@ -366,8 +376,7 @@ class CpuMemory final : public DeviceMemory {
 }  // namespace
 
 DeviceMemory& CpuBackend::memory() const {
-  static DeviceMemory* const memory =
-      new CpuMemory;  // leaked: memory is freed after exit handlers ran
+  static DeviceMemory* const memory = CpuMemory::Create();
   return *memory;
 }
 

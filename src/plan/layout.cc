@@ -26,6 +26,10 @@ bool IsDenseInOrder(const Tensor& t, const int* axes, int count) {
   return true;
 }
 
+uintptr_t AddressOf(const Tensor& t, int64_t element) {
+  return reinterpret_cast<uintptr_t>(t.data) + static_cast<uintptr_t>(element) * SizeOf(t.dtype);
+}
+
 }  // namespace
 
 bool ShareDenseOrder(std::span<const Tensor* const> tensors) {
@@ -55,18 +59,12 @@ bool OverlapsItself(const Tensor& t) {
 Range AddressRange(const Tensor& t) {
   Extent extent;
   if (t.data == nullptr || t.empty() || !GetExtent(t, &extent)) return {};
-  const intptr_t base = reinterpret_cast<intptr_t>(t.data);
-  const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
-  return {base + extent.begin * size, base + extent.end * size};
+  return {AddressOf(t, extent.begin), AddressOf(t, extent.end)};
 }
 
 bool SameElements(const Tensor& a, const Tensor& b) {
   if (SizeOf(a.dtype) != SizeOf(b.dtype) || !(a.dims == b.dims)) return false;
-  const int64_t size = static_cast<int64_t>(SizeOf(a.dtype));
-  if (reinterpret_cast<intptr_t>(a.data) + a.offset * size !=
-      reinterpret_cast<intptr_t>(b.data) + b.offset * size) {
-    return false;
-  }
+  if (AddressOf(a, a.offset) != AddressOf(b, b.offset)) return false;
   for (int i = 0; i < a.rank(); ++i) {
     if (a.dims[i] > 1 && a.strides[i] != b.strides[i]) return false;
   }

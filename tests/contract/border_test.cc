@@ -353,7 +353,6 @@ TEST_F(BorderTest, DeadAndForeignHandles) {
           reinterpret_cast<const void*>(uintptr_t{8}),  // nobody's
           reinterpret_cast<const void*>(~uintptr_t{0}),
           reinterpret_cast<const void*>(bits + 1),
-          reinterpret_cast<const void*>(bits + 16),              // next slot, this generation
           reinterpret_cast<const void*>(bits ^ (uintptr_t{1} << 27)),  // a slot far away
           reinterpret_cast<const void*>(bits + (uintptr_t{2} << 28)),  // a later life of this slot
           other_kind,

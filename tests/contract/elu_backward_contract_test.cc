@@ -142,7 +142,7 @@ const std::vector<Mistake>& Mistakes() {
        [](Arguments& a) { a.grad_input = a.tensors.Make(ACL_FLOAT, {6}); }},
       {"gradOutput must have at most 8 dims", 161002,
        [](Arguments& a) { a.SetTensors(ACL_FLOAT, ACL_FLOAT, Shape(9, 1)); }},
-      {"alpha >= 0", 161002, [](Arguments& a) { a.alpha = a.Number(-1); }},
+      {"requires alpha >= 0", 161002, [](Arguments& a) { a.alpha = a.Number(-1); }},
   };
   return *list;
 }

@@ -141,7 +141,7 @@ TEST_F(MemoryTest, UntouchedMemoryCounts) {
   EXPECT_LE(blocks.size(), 4u);
   for (void* p : blocks) EXPECT_EQ(aclrtFree(p), ACL_SUCCESS);
   void* again = nullptr;
-  EXPECT_EQ(aclrtMalloc(&again, total / 8, kPolicy), ACL_SUCCESS);
+  EXPECT_EQ(aclrtMalloc(&again, total / 64, kPolicy), ACL_SUCCESS);
   EXPECT_EQ(aclrtFree(again), ACL_SUCCESS);
 }
 
@@ -401,7 +401,8 @@ TEST_F(MemoryTest, CacheCallsOnlyCheck) {
 
 // Samples hold device memory in smart pointers whose destructors run after aclFinalize. In a process of
 // its own, because finalising is for good.
-TEST(MemoryLifetime, FreeAfterResetAndFinalise) {
+TEST(MemoryLifetimeDeathTest, FreeAfterResetAndFinalise) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
         void* device = nullptr;

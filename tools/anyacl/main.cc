@@ -48,6 +48,14 @@ void AddBench(CLI::App& app, BenchOptions& options) {
   bench->callback([&options] { Bench(options); });
 }
 
+// CLI11 would only say that a command is missing.
+void RequireKnownCommand(const CLI::App& app, const std::string& word) {
+  if (word.empty() || word[0] == '-') return;
+  const auto is_word = [&](const CLI::App* command) { return command->get_name() == word; };
+  if (!app.get_subcommands(is_word).empty()) return;
+  throw UserError(fmt::format("there is no command {}; known: info, ops, bench", word));
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("AnyACL: AscendCL and aclnn operators on any machine", "anyacl");
   OpsOptions ops;
@@ -58,6 +66,7 @@ int Main(int argc, char** argv) {
   AddOps(app, ops);
   AddBench(app, bench);
   try {
+    RequireKnownCommand(app, argc > 1 ? argv[1] : "");
     app.parse(argc, argv);  // runs the command
     return 0;
   } catch (const CLI::ParseError& e) {
