@@ -4,6 +4,8 @@
 // The body of fmt, compiled once: the distribution has it only as a shared library, and a translation unit that
 // compiles it as headers takes 7 s instead of 2.
 
+#ifndef FMT_HEADER_ONLY
+
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
@@ -22,3 +24,5 @@ template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<F
 
 }  // namespace detail
 FMT_END_NAMESPACE
+
+#endif

@@ -127,7 +127,7 @@ size_t aclGetDataBufferSizeV2(const aclDataBuffer* dataBuffer) {
 }
 
 size_t aclDataTypeSize(aclDataType dataType) {
-  return SizeOf(static_cast<DType>(static_cast<int>(dataType)));
+  return SizeOf(static_cast<DType>(Number(dataType)));
 }
 
 aclError aclGetCannAttributeList(const aclCannAttr** cannAttrList, size_t* num) {
@@ -145,12 +145,12 @@ aclError aclGetCannAttribute(aclCannAttr cannAttr, int32_t* value) {
   constexpr const char* kName = "aclGetCannAttribute";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "value", value));
-    const int number = static_cast<int>(cannAttr);
+    const int number = Number(cannAttr);
     if (number < ACL_CANN_ATTR_INF_NAN || number > ACL_CANN_ATTR_JIT_COMPILE) {
       return Fail(code::kAclInvalidParam, kName, "cannAttr must be 0 to 2, got {}", number);
     }
     const auto end = kSupported + SupportedCount();
-    *value = std::find(kSupported, end, cannAttr) != end ? 1 : 0;
+    *value = std::find(kSupported, end, number) != end ? 1 : 0;
     return Status();
   });
 }
@@ -160,7 +160,7 @@ aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "value", value));
     ANYACL_RETURN_IF_ERROR(RequireDevice(kName, deviceId));
-    switch (static_cast<int>(deviceInfo)) {
+    switch (Number(deviceInfo)) {
       case ACL_DEVICE_INFO_AI_CORE_NUM:
       case ACL_DEVICE_INFO_VECTOR_CORE_NUM:
         *value = CoresPerDevice();
@@ -170,14 +170,14 @@ aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int
         return Status();
       default:
         return Fail(code::kAclInvalidParam, kName, "deviceInfo must be 0 to 2, got {}",
-                    static_cast<int>(deviceInfo));
+                    Number(deviceInfo));
     }
   });
 }
 
 void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_t line,
                const char* fmt, ...) {
-  const int number = static_cast<int>(logLevel);
+  const int number = Number(logLevel);
   if (!fmt || number < ACL_DEBUG || number > ACL_ERROR) return;
   const auto level = static_cast<log::Level>(number);
   if (!log::Enabled(level)) return;

@@ -106,20 +106,11 @@ Context* MakeContext(int device, bool implicit) {
   return nullptr;
 }
 
-enum class PendingWork { kWait, kDrop };
-
-// The context's handle is dead already: nobody can add work to its streams.
+// The context's handle is dead already: nobody can make streams in it or add work to its own.
 void ReleaseContext(Context* context, PendingWork pending) {
   for (Stream* s = Stream::First(); s; s = s->next()) {
-    if (s->context() != context) continue;
-    if (pending == PendingWork::kDrop) {
-      s->DropQueued();
-    } else if (!s->OnOwnThread()) {
-      s->WaitFor(s->Submitted(), kForever);
-    }
-    RetireStream(s);
+    if (s->context() == context) EndStream(s->handle(), pending);
   }
-  if (pending == PendingWork::kDrop) WakeBlockedWork();
   Contexts().Release(context);
 }
 
@@ -290,7 +281,11 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "context", context));
     ANYACL_RETURN_IF_ERROR(RequireDevice(kName, deviceId));
-    Context* const made = MakeContext(deviceId, false);
+    Context* made = nullptr;
+    {
+      const std::lock_guard lock(DeviceMutex());  // a reset looks at all contexts
+      made = MakeContext(deviceId, false);
+    }
     if (!made) return NoResources(kName);
     selection.context = made->handle;
     *context = made->handle;
@@ -308,7 +303,11 @@ aclError aclrtDestroyContext(aclrtContext context) {
                   "context must come from aclrtCreateContext, got the implicit one of device {}",
                   found->device);
     }
-    Context* const mine = Contexts().Retire(context);
+    Context* mine = nullptr;
+    {
+      const std::lock_guard lock(DeviceMutex());
+      mine = Contexts().Retire(context);
+    }
     if (mine) ReleaseContext(mine, PendingWork::kWait);
     return Status();
   });

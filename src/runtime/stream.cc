@@ -103,10 +103,14 @@ Stream::Settings Stream::settings() const {
 }
 
 void Stream::Abort(int32_t code, const char* reason) {
+  {
+    const std::lock_guard lock(state_);  // first: whoever the drop wakes must find it
+    failure_ = {code, reason, 0};
+  }
   const uint64_t first = DropQueued();
   {
     const std::lock_guard lock(state_);
-    failure_ = {code, reason, first};
+    if (failure_.code == code) failure_.sequence = first;
   }
   WakeBlockedWork();
 }
@@ -210,14 +214,22 @@ Stream* CreateStream(const Stream::Settings& settings) {
   return stream;
 }
 
-void RetireStream(Stream* stream) {
-  Entry* entry = Streams().Retire(stream->handle());
-  if (!entry) return;  // another thread was quicker
+bool EndStream(const void* handle, PendingWork pending) {
+  Entry* entry = Streams().Retire(handle);
+  if (!entry) return false;
+  Stream* const stream = entry->stream.load(std::memory_order_relaxed);
   Streams().Release(entry);
+  if (pending == PendingWork::kDrop) {
+    stream->DropQueued();
+    WakeBlockedWork();
+  } else if (!stream->OnOwnThread()) {
+    stream->WaitFor(stream->Submitted(), kForever);
+  }
   ReturnResource(Resource::kStream, stream->device());
   ForgetSubscription(stream);
   stream->LeaveContext();
   stream->Close();
+  return true;
 }
 
 void Recycle(Stream* stream) {

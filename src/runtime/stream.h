@@ -169,8 +169,10 @@ Status ResolveForSubmit(const char* function, const void* handle, Stream** strea
 // Takes a spare stream of the backend of that device, or makes one, and gives it a handle. Null: too many.
 Stream* CreateStream(const Stream::Settings& settings);
 
-// Makes the handle dead and closes the stream; the caller has waited for its work, or does not want to.
-void RetireStream(Stream* stream);
+// Makes the handle dead, waits for the stream's work or drops it, and ends its life. False when the handle
+// was dead already: of several concurrent calls one succeeds.
+enum class PendingWork { kWait, kDrop };
+bool EndStream(const void* handle, PendingWork pending);
 
 // For engines: the stream has no worker and no work any more and may start a new life.
 void Recycle(Stream* stream);

@@ -42,14 +42,16 @@ Status RefuseOnOwnThread(const char* function, const Stream& stream) {
               "a host function must not wait for its own stream {}: it would never end", stream.id());
 }
 
-Status FindDestroyable(const char* function, void* handle, Stream** stream) {
+Status Destroy(const char* function, void* handle, PendingWork pending) {
+  Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "stream", handle));
-  ANYACL_RETURN_IF_ERROR(ResolveStream(function, handle, stream));
-  ANYACL_RETURN_IF_ERROR(RefuseOnOwnThread(function, **stream));
-  if ((*stream)->settings().is_default) {
+  ANYACL_RETURN_IF_ERROR(ResolveStream(function, handle, &stream));
+  ANYACL_RETURN_IF_ERROR(RefuseOnOwnThread(function, *stream));
+  if (stream->settings().is_default) {
     return Fail(code::kRtParamInvalid, function, "stream must not be the default stream of a context");
   }
-  return Status();
+  if (EndStream(handle, pending)) return Status();
+  return Fail(code::kRtInvalidHandle, function, "stream was destroyed by another thread meanwhile");
 }
 
 Status Synchronize(const char* function, void* handle, Deadline deadline) {
@@ -155,25 +157,12 @@ aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uin
 
 aclError aclrtDestroyStream(aclrtStream stream) {
   constexpr const char* kName = "aclrtDestroyStream";
-  return AclBorder(kName, [&]() -> Status {
-    Stream* target = nullptr;
-    ANYACL_RETURN_IF_ERROR(FindDestroyable(kName, stream, &target));
-    target->WaitFor(target->Submitted(), kForever);
-    RetireStream(target);
-    return Status();
-  });
+  return AclBorder(kName, [&] { return Destroy(kName, stream, PendingWork::kWait); });
 }
 
 aclError aclrtDestroyStreamForce(aclrtStream stream) {
   constexpr const char* kName = "aclrtDestroyStreamForce";
-  return AclBorder(kName, [&]() -> Status {
-    Stream* target = nullptr;
-    ANYACL_RETURN_IF_ERROR(FindDestroyable(kName, stream, &target));
-    target->DropQueued();
-    RetireStream(target);
-    WakeBlockedWork();
-    return Status();
-  });
+  return AclBorder(kName, [&] { return Destroy(kName, stream, PendingWork::kDrop); });
 }
 
 aclError aclrtSynchronizeStream(aclrtStream stream) {

@@ -96,6 +96,8 @@ class World {
     aclGetRecentErrMsg();
   }
 
+  int runs() const { return runs_; }
+
   void Step() {
     switch (in_.Below(24)) {
       case 0: case 1: case 2: return MakeTensor();
@@ -376,7 +378,9 @@ class World {
     if (size > kMaxWorkspace) return;
     void* const workspace = size > 0 && !in_.Chance(16) ? WorkspaceOf(size) : nullptr;
     const int32_t status = op->run(workspace, size, executor, Pick(streams_));
-    if (status == 0) Expect(known != executors_.end(), "an executor that was never made ran");
+    if (status != 0) return;
+    Expect(known != executors_.end(), "an executor that was never made ran");
+    ++runs_;
   }
 
   // Lives until the end of this input, because the work is asynchronous; as long as asked for, to the byte.
@@ -417,8 +421,9 @@ class World {
         args[i].handle = MakeView(dims, dtype, &tame);
       } else if (op.contract.args()[i].kind == contract::ArgKind::kScalar) {
         float value = static_cast<float>(in_.Byte()) / 32;
-        scalars_.insert(const_cast<void*>(
-            args[i].handle = aclCreateScalar(&value, ACL_FLOAT)));
+        aclScalar* const scalar = aclCreateScalar(&value, ACL_FLOAT);
+        scalars_.insert(scalar);
+        args[i].handle = scalar;
       }
       args[i].flag = in_.Chance(2);
       args[i].integer = 1;
@@ -521,6 +526,7 @@ class World {
   std::set<void*> scalars_, lists_, arrays_, streams_, events_, blocks_;
   Dims last_;
   bool has_last_ = false;
+  int runs_ = 0;
 };
 
 void StartOnce() {
@@ -533,11 +539,12 @@ void StartOnce() {
 
 }  // namespace
 
-void FuzzBorder(const uint8_t* data, size_t size) {
+int FuzzBorder(const uint8_t* data, size_t size) {
   StartOnce();
   Source source(data, size);
   World world(source);
   for (int i = 0; i < kMaxSteps && !source.empty(); ++i) world.Step();
+  return world.runs();
 }
 
 }  // namespace anyacl::fuzz

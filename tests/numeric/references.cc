@@ -40,7 +40,7 @@ double EluRoundings(DType dtype, bool is_result, bool below, double argument) {
   if (is_result) return 3;
   const double function = dtype == DType::kBF16 ? 64 : dtype == DType::kF16 ? 3 : 2.4;
   const double factor = dtype == DType::kF32 ? 1 : 3;
-  return 3 + function + factor * std::fabs(argument);
+  return 3 + function + factor * std::min(std::fabs(argument), 104.0);  // further out exp is 0 or infinity
 }
 
 struct EluScalars {

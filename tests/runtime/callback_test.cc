@@ -76,10 +76,7 @@ TEST_F(StreamTest, HostFunctionThatWaitsForItsOwnStreamIsRefused) {
   static std::atomic<int32_t> sync, event_sync, destroy;
   static aclrtEvent event;
   ASSERT_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
-  std::atomic<bool> ready{false};
-  ASSERT_EQ(aclrtLaunchHostFunc(
-                stream_, [](void* p) { static_cast<std::atomic<bool>*>(p)->wait(false); }, &ready),
-            ACL_SUCCESS);
+  Blocker blocker(stream_);
   ASSERT_EQ(aclrtLaunchHostFunc(
                 stream_,
                 [](void* stream) {
@@ -90,8 +87,7 @@ TEST_F(StreamTest, HostFunctionThatWaitsForItsOwnStreamIsRefused) {
                 stream_),
             ACL_SUCCESS);
   ASSERT_EQ(aclrtRecordEvent(event, stream_), ACL_SUCCESS);
-  ready = true;
-  ready.notify_all();
+  blocker.Open();
   ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   EXPECT_EQ(sync, 107000);
   EXPECT_EQ(event_sync, 107000);

@@ -165,17 +165,15 @@ TEST(Reset, ForceReleasesWhateverTheCount) {
 
 TEST(Reset, ForceDoesNotWait) {
   EXPECT_EQ(aclrtSetDevice(2), ACL_SUCCESS);
-  static std::atomic<bool> open;  // outlives the test: the host function may still look at it
-  static std::vector<int> order;
+  std::vector<int> order;
   aclrtStream stream = nullptr;
   EXPECT_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
-  EXPECT_EQ(aclrtLaunchHostFunc(stream, [](void*) { open.wait(false); }, nullptr), ACL_SUCCESS);
+  Blocker blocker(stream);
   EXPECT_EQ(runtime::Submit(stream, AppendWork(&order, 1, kLarge)).code(), 0);
   const runtime::Fence fence = runtime::Fence::Capture();
   EXPECT_EQ(aclrtResetDeviceForce(2), ACL_SUCCESS);
   EXPECT_FALSE(fence.Done());
-  open = true;
-  open.notify_all();
+  blocker.Open();
   while (!fence.Done()) std::this_thread::yield();
   EXPECT_TRUE(order.empty());  // what had not started was dropped
 }

@@ -176,13 +176,11 @@ TEST_F(StreamTest, DestroyWaits) {
 }
 
 TEST_F(StreamTest, DestroyForceDoesNotWait) {
-  static std::atomic<bool> open;
   static std::atomic<int> ran, released;
-  open = false;
   ran = released = 0;
   aclrtStream stream = nullptr;
   ASSERT_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
-  ASSERT_EQ(aclrtLaunchHostFunc(stream, [](void*) { open.wait(false); }, nullptr), ACL_SUCCESS);
+  Blocker blocker(stream);
   Work work = FailingWork(0);
   work.run = [](Work&, const Launch&) { return ran++; };
   work.release = [](Work&) { ++released; };
@@ -191,8 +189,7 @@ TEST_F(StreamTest, DestroyForceDoesNotWait) {
   ASSERT_EQ(aclrtDestroyStreamForce(stream), ACL_SUCCESS);
   EXPECT_FALSE(fence.Done());
   EXPECT_EQ(aclrtSynchronizeStream(stream), 107017);
-  open = true;
-  open.notify_all();
+  blocker.Open();
   while (!fence.Done()) std::this_thread::yield();
   EXPECT_EQ(ran, 0);
   EXPECT_EQ(released, 1);
@@ -314,14 +311,10 @@ TEST(FailureMode, StopStopsTheContext) {
   EXPECT_EQ(aclrtGetStreamAttribute(stream, ACL_STREAM_ATTR_FAILURE_MODE, &value), ACL_SUCCESS);
   EXPECT_EQ(value.failureMode, 1u);
   std::vector<int> order;
-  std::atomic<bool> open{false};
-  ASSERT_EQ(aclrtLaunchHostFunc(
-                stream, [](void* p) { static_cast<std::atomic<bool>*>(p)->wait(false); }, &open),
-            ACL_SUCCESS);
+  Blocker blocker(stream);
   ASSERT_EQ(runtime::Submit(stream, FailingWork(507015, kLarge)).code(), 0);
   ASSERT_EQ(runtime::Submit(stream, AppendWork(&order, 1, kLarge)).code(), 0);
-  open = true;
-  open.notify_all();
+  blocker.Open();
   EXPECT_EQ(aclrtSynchronizeStream(stream), 507015);
   EXPECT_EQ(aclrtSynchronizeStream(other), 507015);
   EXPECT_TRUE(order.empty());
@@ -336,19 +329,15 @@ TEST(FailureMode, StopStopsTheContext) {
 // --- abort --------------------------------------------------------------------------------------------------------
 
 TEST_F(StreamTest, AbortDropsQueuedWork) {
-  std::atomic<bool> open{false};
   std::vector<int> order;
   static std::atomic<int> released;
   released = 0;
-  ASSERT_EQ(aclrtLaunchHostFunc(
-                stream_, [](void* p) { static_cast<std::atomic<bool>*>(p)->wait(false); }, &open),
-            ACL_SUCCESS);
+  Blocker blocker(stream_);
   Work work = AppendWork(&order, 1, kLarge);
   work.release = [](Work&) { ++released; };
   ASSERT_EQ(Submit(stream_, work), 0);
   EXPECT_EQ(aclrtStreamAbort(stream_), ACL_SUCCESS);
-  open = true;
-  open.notify_all();
+  blocker.Open();
   EXPECT_ACL_FAILURE(107023, aclrtSynchronizeStream(stream_), "aclrtStreamAbort");
   EXPECT_TRUE(order.empty());
   EXPECT_EQ(released, 1);
@@ -358,10 +347,8 @@ TEST_F(StreamTest, AbortDropsQueuedWork) {
 }
 
 TEST_F(StreamTest, AbortReachesAConcurrentSynchronize) {
-  static std::atomic<bool> open;
-  open = false;
-  ASSERT_EQ(aclrtLaunchHostFunc(stream_, [](void*) { open.wait(false); }, nullptr), ACL_SUCCESS);
   std::vector<int> order;
+  Blocker blocker(stream_);
   ASSERT_EQ(Submit(stream_, AppendWork(&order, 1, kLarge)), 0);
   std::atomic<bool> started{false};
   int32_t result = 0;
@@ -371,8 +358,7 @@ TEST_F(StreamTest, AbortReachesAConcurrentSynchronize) {
   });
   while (!started) std::this_thread::yield();
   EXPECT_EQ(aclrtStreamAbort(stream_), ACL_SUCCESS);
-  open = true;
-  open.notify_all();
+  blocker.Open();
   waiter.join();
   EXPECT_EQ(result, 107023);
   EXPECT_TRUE(order.empty());
@@ -392,15 +378,11 @@ TEST_F(StreamTest, AbortEndsAnEventWait) {
 TEST_F(StreamTest, DeviceTaskAbort) {
   aclrtEvent event = nullptr;
   ASSERT_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
-  std::atomic<bool> open{false};
-  ASSERT_EQ(aclrtLaunchHostFunc(
-                other_, [](void* p) { static_cast<std::atomic<bool>*>(p)->wait(false); }, &open),
-            ACL_SUCCESS);
+  Blocker blocker(other_);
   ASSERT_EQ(aclrtRecordEvent(event, other_), ACL_SUCCESS);
   ASSERT_EQ(aclrtStreamWaitEvent(stream_, event), ACL_SUCCESS);
   EXPECT_EQ(aclrtDeviceTaskAbort(0, 1), 507046);  // host code cannot be stopped
-  open = true;
-  open.notify_all();
+  blocker.Open();
   EXPECT_EQ(aclrtDeviceTaskAbort(0, 0), ACL_SUCCESS);
   EXPECT_EQ(aclrtSynchronizeStream(stream_), 107022);
   EXPECT_EQ(aclrtSynchronizeStream(other_), 107022);
@@ -433,13 +415,9 @@ TEST_F(StreamTest, SomeKindsAreNotSynchronized) {
        {ACL_STREAM_PERSISTENT, ACL_STREAM_DEVICE_USE_ONLY, ACL_STREAM_CPU_SCHEDULE}) {
     aclrtStream stream = nullptr;
     ASSERT_EQ(aclrtCreateStreamWithConfig(&stream, 0, flag), ACL_SUCCESS);
-    std::atomic<bool> open{false};
-    ASSERT_EQ(aclrtLaunchHostFunc(
-                  stream, [](void* p) { static_cast<std::atomic<bool>*>(p)->wait(false); }, &open),
-              ACL_SUCCESS);
+    Blocker blocker(stream);
     EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);  // at once
-    open = true;
-    open.notify_all();
+    blocker.Open();
     EXPECT_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
   }
 }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -78,6 +79,37 @@ inline Work AppendWork(std::vector<int>* to, int number, uint64_t cost_bytes = 0
     return 0;
   });
 }
+
+// Host code on a stream that has begun and does not end before Open: what no abort can drop.
+class Blocker {
+ public:
+  explicit Blocker(aclrtStream stream) {
+    EXPECT_EQ(aclrtLaunchHostFunc(stream, Run, this), ACL_SUCCESS);
+    started_.wait(false);
+  }
+  ~Blocker() {
+    Open();
+    ended_.wait(false);
+  }
+  void Open() {
+    open_ = true;
+    open_.notify_all();
+  }
+
+ private:
+  static void Run(void* self) {
+    auto* const blocker = static_cast<Blocker*>(self);
+    blocker->started_ = true;
+    blocker->started_.notify_all();
+    blocker->open_.wait(false);
+    blocker->ended_ = true;
+    blocker->ended_.notify_all();
+  }
+
+  std::atomic<bool> started_{false};
+  std::atomic<bool> open_{false};
+  std::atomic<bool> ended_{false};
+};
 
 class DeviceTest : public ::testing::Test {
  protected:

@@ -21,7 +21,7 @@ struct Stretch {
 // One way to move them. Which is best depends on size and machine, so several are tried.
 struct RoofWay {
   bool streaming;     // non-temporal stores
-  int unroll;         // lines per step and array
+  bool ahead;         // ask for lines before they are read
   size_t task_bytes;  // of each array; 0: one task on the calling thread
 };
 
