@@ -24,7 +24,8 @@
   } while (0)
 
 // Copies numbers to the device and describes them as a dense tensor.
-aclTensor* MakeTensor(const std::vector<float>& values, const std::vector<int64_t>& shape, void** memory) {
+aclTensor* MakeTensor(const std::vector<float>& values, const std::vector<int64_t>& shape,
+                      void** memory) {
   const size_t bytes = values.size() * sizeof(float);
   CHECK(aclrtMalloc(memory, bytes, ACL_MEM_MALLOC_HUGE_FIRST));
   CHECK(aclrtMemcpy(*memory, bytes, values.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE));
@@ -68,8 +69,8 @@ int main() {
   const auto start = std::chrono::steady_clock::now();
   uint64_t workspaceSize = 0;
   aclOpExecutor* executor = nullptr;
-  CHECK(aclnnEluBackwardGetWorkspaceSize(gradOutput, alpha, scale, inputScale, false, self, gradInput,
-                                         &workspaceSize, &executor));
+  CHECK(aclnnEluBackwardGetWorkspaceSize(gradOutput, alpha, scale, inputScale, false, self,
+                                         gradInput, &workspaceSize, &executor));
   void* workspace = nullptr;
   if (workspaceSize > 0) CHECK(aclrtMalloc(&workspace, workspaceSize, ACL_MEM_MALLOC_HUGE_FIRST));
   CHECK(aclnnEluBackward(workspace, workspaceSize, executor, stream));

@@ -187,6 +187,20 @@ HWY_INLINE void Stream2(VF even, VF odd, BFloat16* p) {
 // Before other threads may look at what was streamed.
 HWY_INLINE void EndStream() { hwy::FlushStream(); }
 
+// Asks for the lines of the pair that a streaming loop will load kPrefetchBytes later. While
+// streaming
+// stores drain, the processor's own prefetching falls behind: this took EluBackward from 1.4 to 1.1
+// times the floor. 1 to 4 KiB did equally well; hints T1 (5 % worse) and NTA (twice the time) lost.
+inline constexpr uintptr_t kPrefetchBytes = 2048;
+
+template <class T>
+HWY_INLINE void PrefetchPair(const T* p) {
+  const uintptr_t ahead = reinterpret_cast<uintptr_t>(p) + kPrefetchBytes;  // may be past the end
+  for (size_t byte = 0; byte < PairLanes() * sizeof(T); byte += kLineBytes) {
+    hwy::Prefetch(reinterpret_cast<const char*>(ahead + byte));
+  }
+}
+
 // Elements from p to the next 64-byte line; -1 when p is not even a multiple of its own size.
 template <class T>
 HWY_INLINE int64_t ElementsToLine(const T* p) {

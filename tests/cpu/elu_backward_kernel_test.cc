@@ -8,9 +8,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "cpu/for_each_target.h"
@@ -382,7 +385,20 @@ TEST(Targets, UnknownNameChangesNothing) {
   const std::string before = ActiveTarget();
   EXPECT_FALSE(ForceTarget("NO_SUCH_TARGET"));
   EXPECT_EQ(ActiveTarget(), before);
-  EXPECT_EQ(before, UsableTargets().front());
+}
+
+TEST(Targets, TheBestUnlessTheEnvironmentAsksForAnother) {
+  const char* const set = std::getenv("ANYACL_SIMD");
+  const std::string before = set ? set : "";
+  const std::vector<std::string> usable = UsableTargets();
+  setenv("ANYACL_SIMD", usable.back().c_str(), 1);
+  ForceTarget("");
+  EXPECT_EQ(ActiveTarget(), usable.back());
+  unsetenv("ANYACL_SIMD");
+  ForceTarget("");
+  EXPECT_EQ(ActiveTarget(), usable.front());
+  if (set) setenv("ANYACL_SIMD", before.c_str(), 1);
+  ForceTarget("");
 }
 
 TEST(Targets, UnknownOperatorHasNoKernels) {

@@ -5,19 +5,20 @@
 #ifndef ANYACL_TESTS_NUMERIC_REFERENCES_H_
 #define ANYACL_TESTS_NUMERIC_REFERENCES_H_
 
-#include <optional>
+#include <initializer_list>
 #include <vector>
 
+#include "core/dtype.h"
 #include "harness/call.h"
 
 namespace anyacl::numeric {
 
-// What one element may be.
+// What one element may be: rounding never changes an order, so a result that is within the tolerance before it
+// is stored lies between the two rounded ends afterwards. NaN is both ends.
 struct Expected {
-  double value = 0;      // the reference in double; NaN and infinity stand for themselves
-  double tolerance = 0;  // absolute; 0: exactly `value`
-  // Set where the order of float operations is promised: the result is this, bit for bit.
-  std::optional<double> exact;
+  double low = 0;
+  double high = 0;
+  bool exact = false;  // the order of float operations is promised: `low` bit for bit, the sign of 0 too
 };
 
 // Of every output, in the order of Call::Outputs().
@@ -26,17 +27,13 @@ using Reference = std::vector<std::vector<Expected>> (*)(const harness::Call& ca
 // Throws std::out_of_range for an operator without a reference.
 Reference ReferenceOf(const char* op);
 
-// The rounding of a dtype: |rounded - x| <= unit * |x| + half_step, the second where it is subnormal.
-struct Rounding {
-  double unit;
-  double half_step;
-};
-Rounding RoundingOf(DType dtype);
+// The one tolerance of this project, for a result in FLOAT32 before it is stored: k roundings of half a unit in the
+// last place, relative to the result. `floor` is what intermediates lose to underflow, as it reaches the result.
+double Tolerance(double reference, double k, double floor);
 
-// The one tolerance of this project:
-//   k roundings in FLOAT32, each relative to the result; then one rounding to each dtype of `stored`.
-// `floor` is the absolute error that FLOAT32 intermediates lose to underflow, as it reaches the result.
-double Tolerance(double reference, double k, double floor, std::initializer_list<DType> stored);
+// The ends, each rounded to the dtypes of `stored` one after the other.
+Expected Between(double reference, double tolerance, std::initializer_list<DType> stored);
+Expected Exactly(double value, std::initializer_list<DType> stored);
 
 }  // namespace anyacl::numeric
 

@@ -88,6 +88,15 @@ TEST_F(EnduranceTest, PlansThatAreNeverRun) {
   });
 }
 
+TEST_F(EnduranceTest, RefusedRuns) {
+  EluCall call(4, 4, true);
+  ExpectFlat(kCycles / 10, [&] {
+    const aclnnStatus planned = call.TryPlan();
+    if (planned != 0) return planned;
+    return aclnnEluBackward(nullptr, call.size, call.executor, session_.stream()) == 161001 ? 0 : -1;
+  });
+}
+
 TEST_F(EnduranceTest, RefusedCalls) {
   EluCall call(16);
   ExpectFlat(kCycles / 10, [&] {

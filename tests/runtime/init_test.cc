@@ -266,6 +266,9 @@ TEST(Exit, DestroyAfterFinalize) {
 }
 
 TEST(Fork, ChildDoesNotHang) {
+#ifdef ANYACL_SANITIZE_thread
+  GTEST_SKIP() << "ThreadSanitizer does not support threads in a forked child";
+#endif
   EXPECT_IN_FRESH_PROCESS({
     CHILD_OK(aclrtSetDevice(0));
     aclrtStream stream = nullptr;

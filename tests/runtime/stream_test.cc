@@ -2,10 +2,12 @@
 // Copyright The AnyACL Authors
 //
 // spec/runtime/semantics.md 2 (streams of contexts) and 3 (streams).
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/support.h"
@@ -223,6 +225,20 @@ TEST_F(StreamTest, DestroyedFromAnotherThread) {
   ASSERT_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
   InNewThread([stream] { EXPECT_EQ(aclrtDestroyStream(stream), ACL_SUCCESS); });
   EXPECT_EQ(aclrtSynchronizeStream(stream), 107017);
+}
+
+TEST_F(StreamTest, DestroyedByTwoThreadsAtOnce) {
+  for (int round = 0; round < 100; ++round) {
+    aclrtStream stream = nullptr;
+    ASSERT_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+    ASSERT_EQ(Submit(stream, FailingWork(0, kLarge)), 0);
+    int32_t mine = 0, theirs = 0;
+    std::thread other([&] { theirs = aclrtDestroyStreamForce(stream); });
+    mine = aclrtDestroyStream(stream);
+    other.join();
+    EXPECT_EQ(std::min(mine, theirs), ACL_SUCCESS);
+    EXPECT_EQ(std::max(mine, theirs), 107017);  // exactly one of them
+  }
 }
 
 TEST_F(StreamTest, LimitOfLiveStreams) {

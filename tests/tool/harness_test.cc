@@ -47,10 +47,14 @@ TEST(Cases, EveryRowIsAValidCallUnderEveryChoiceOfTypes) {
 TEST(Cases, TypingErrorsAreFound) {
   const Operator& op = EluBackwardOperator();
   const OperatorCases& cases = EluBackwardCases();
-  EXPECT_THROW(MakeCall(op.contract, cases, {"x", "4", "alhpa=1", ""}, cases.types[0]), std::invalid_argument);
-  EXPECT_THROW(MakeCall(op.contract, cases, {"x", "4", "alpha", ""}, cases.types[0]), std::invalid_argument);
-  EXPECT_THROW(MakeCall(op.contract, cases, {"x", "4", "alpha=1y", ""}, cases.types[0]), std::invalid_argument);
-  EXPECT_THROW(MakeCall(op.contract, cases, {"x", "4", "layout=odd", ""}, cases.types[0]), std::invalid_argument);
+  EXPECT_THROW(MakeCall(op.contract, cases, {"x", "4", "alhpa=1", ""}, cases.types[0]),
+               std::invalid_argument);
+  EXPECT_THROW(MakeCall(op.contract, cases, {"x", "4", "alpha", ""}, cases.types[0]),
+               std::invalid_argument);
+  EXPECT_THROW(MakeCall(op.contract, cases, {"x", "4", "alpha=1y", ""}, cases.types[0]),
+               std::invalid_argument);
+  EXPECT_THROW(MakeCall(op.contract, cases, {"x", "4", "layout=odd", ""}, cases.types[0]),
+               std::invalid_argument);
   EXPECT_THROW(CasesOf("aclnnNothing"), std::out_of_range);
 }
 
@@ -71,8 +75,8 @@ TEST(Cases, LayoutsAreWhatTheySay) {
 }
 
 TEST(Data, NumbersSurviveTheirDtype) {
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kC64, DType::kC128,
-                            DType::kI8, DType::kI32, DType::kI64}) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kC64,
+                            DType::kC128, DType::kI8, DType::kI32, DType::kI64}) {
     const std::vector<double> values = {0, 1, -2, 5, 100};
     EXPECT_EQ(Decode(dtype, Encode(dtype, values)), values) << anyacl::Name(dtype);
   }
@@ -103,7 +107,8 @@ class CallTest : public testing::Test {
   CaseCall Spec(const char* dims, const char* attributes, const char* type = "FLOAT") {
     const OperatorCases& cases = EluBackwardCases();
     for (const TypeChoice& types : cases.types) {
-      if (types.label == type) return MakeCall(op_.contract, cases, {"x", dims, attributes, ""}, types);
+      if (types.label == type)
+        return MakeCall(op_.contract, cases, {"x", dims, attributes, ""}, types);
     }
     throw std::out_of_range(type);
   }
@@ -154,7 +159,8 @@ TEST_F(CallTest, ExpandedOperandsAreWhatTheMemoryHolds) {
 TEST_F(CallTest, GuardsSeeEveryStrayByte) {
   Call call(op_, Spec("3x5", "layout=sliced"));
   unsigned char* const output = call.address(6);
-  for (unsigned char* stray : {output - 1, output, call.address(0)}) {  // before, a gap, an input's gap
+  for (unsigned char* stray :
+       {output - 1, output, call.address(0)}) {  // before, a gap, an input's gap
     const unsigned char before = *stray;
     *stray ^= 1;
     EXPECT_NE(call.CheckMemory(), "");

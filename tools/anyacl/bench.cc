@@ -18,10 +18,13 @@ using harness::Call;
 using harness::Require;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kShortUs = 200;      // a sample repeats short work at least this long,
+// A sample repeats its work until both of the first two are reached, or the third alone: then neither
+// the clock nor waking the stream's thread counts.
+constexpr double kShortUs = 200;
 constexpr int kShortRepetitions = 16;
-constexpr double kLongUs = 4000;      // and longer work so often that waking the stream's thread does not count
-constexpr double kEnoughUs = 250000;  // then sampling ends, once there are kSamples
+constexpr double kLongUs = 4000;
+
+constexpr double kEnoughUs = 250000;  // sampling ends then, once there are kSamples
 constexpr int kSamples = 12;
 constexpr size_t kKeptWays = 3;
 
@@ -56,7 +59,7 @@ int Repetitions(F&& f) {
   return count;
 }
 
-// --- the case --------------------------------------------------------------------------------------
+// --- the case ------------------------------------------------------------------------------------
 
 class CaseTimer {
  public:
@@ -66,7 +69,8 @@ class CaseTimer {
     count_ = Repetitions([&] { Run(1); });
   }
 
-  // The run alone. Work that is queued follows one another, so the wake-up of the stream counts once.
+  // The run alone. Work that is queued follows one another, so the wake-up of the stream counts
+  // once.
   double Sample() {
     return TimePer(1, [&] { Run(count_); }) / count_;
   }
@@ -98,7 +102,8 @@ double PlanUs(Call& call) {
   return Median(samples);
 }
 
-// Both phases. Work that ran inside phase 2 leaves the stream idle, so such calls are timed in batches.
+// Both phases. Work that ran inside phase 2 leaves the stream idle, so such calls are timed in
+// batches.
 double CallUs(Call& call, aclrtStream stream) {
   void* const workspace = call.workspace();
   const auto both = [&] {
@@ -124,7 +129,7 @@ double CallUs(Call& call, aclrtStream stream) {
   return Median(samples);
 }
 
-// --- the roof --------------------------------------------------------------------------------------
+// --- the roof ------------------------------------------------------------------------------------
 
 class RoofTimer {
  public:
@@ -134,7 +139,8 @@ class RoofTimer {
       const auto sample = [&] { return TimePer(count, [&] { roof_.Pass(way); }); };
       ways_.push_back({way, count, std::min(sample(), sample())});
     }
-    std::sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.best_us < b.best_us; });
+    std::sort(ways_.begin(), ways_.end(),
+              [](const Way& a, const Way& b) { return a.best_us < b.best_us; });
     ways_.resize(std::min(ways_.size(), kKeptWays));
   }
 
@@ -146,7 +152,8 @@ class RoofTimer {
 
   double gbps() const {
     double best = 0;
-    for (const Way& way : ways_) best = std::max(best, static_cast<double>(roof_.bytes()) / way.best_us * 1e-3);
+    for (const Way& way : ways_)
+      best = std::max(best, static_cast<double>(roof_.bytes()) / way.best_us * 1e-3);
     return best;
   }
 
@@ -179,7 +186,7 @@ uint64_t BytesOf(const Call& call) {
   return bytes;
 }
 
-// --- the arithmetic alone --------------------------------------------------------------------------
+// --- the arithmetic alone ------------------------------------------------------------------------
 
 double RunUs(const Operator& op, const harness::CaseCall& spec, aclrtStream stream) {
   Call call(op, spec, {.guards = false});
@@ -189,8 +196,8 @@ double RunUs(const Operator& op, const harness::CaseCall& spec, aclrtStream stre
   return Median(samples);
 }
 
-// Element-wise rows: the kernel on arrays in the first cache, the cost of the call taken out by a difference,
-// scaled to the row's elements and shared by the threads.
+// Element-wise rows: the kernel on arrays in the first cache, the cost of the call taken out by a
+// difference, scaled to the row's elements and shared by the threads.
 double ArithmeticUs(const Operator& op, const harness::OperatorCases& cases, harness::Case row,
                     const harness::TypeChoice& type, aclrtStream stream) {
   constexpr double kLong = 6144;
@@ -212,13 +219,23 @@ BenchRow Measure(const Operator& op, const harness::OperatorCases& cases, const 
   RoofTimer roof(Roof(Stretches(call, call.Inputs()), Stretches(call, call.Outputs())));
   std::vector<double> samples;
   const Clock::time_point start = Clock::now();
-  while (samples.size() < kSamples || (samples.size() < 200 && MicrosecondsSince(start) < kEnoughUs)) {
+  while (samples.size() < kSamples ||
+         (samples.size() < 200 && MicrosecondsSince(start) < kEnoughUs)) {
     samples.push_back(timer.Sample());
     roof.Sample();
   }
-  BenchRow result{cases.op,          row.name,        type.label,  Library().current_backend(),
-                  timer.kernel(),    Library().threads(), Median(samples), BytesOf(call),
-                  roof.gbps(),       PlanUs(call),    CallUs(call, stream), {}};
+  BenchRow result{cases.op,
+                  row.name,
+                  type.label,
+                  Library().current_backend(),
+                  timer.kernel(),
+                  Library().threads(),
+                  Median(samples),
+                  BytesOf(call),
+                  roof.gbps(),
+                  PlanUs(call),
+                  CallUs(call, stream),
+                  {}};
   if (row.Has("exp")) result.exp_us = ArithmeticUs(op, cases, row, type, stream);
   return result;
 }

@@ -20,11 +20,11 @@ struct BenchRow {
   std::string backend;
   std::string kernel;
   int threads;
-  double time_us;     // median of the run alone
-  uint64_t bytes;     // that must move: every tensor once
-  double roof_gbps;   // best bandwidth of the same mix in the same minutes
-  double plan_us;     // phase 1
-  double call_us;     // phases 1 and 2, no synchronise
+  double time_us;                // median of the run alone
+  uint64_t bytes;                // that must move: every tensor once
+  double roof_gbps;              // best bandwidth of the same mix in the same minutes
+  double plan_us;                // phase 1
+  double call_us;                // phases 1 and 2, no synchronise
   std::optional<double> exp_us;  // rows tagged "exp": the arithmetic alone
 
   double gbps() const { return static_cast<double>(bytes) / time_us * 1e-3; }

@@ -55,7 +55,8 @@ std::string List(const Items& items, Text&& text) {
 }
 
 // Nothing was selected: tell what there would have been.
-[[noreturn]] void NothingSelected(const BenchOptions& options, const std::vector<const Operator*>& ops) {
+[[noreturn]] void NothingSelected(const BenchOptions& options,
+                                  const std::vector<const Operator*>& ops) {
   const OperatorCases& cases = harness::CasesOf(ops[0]->contract.op());
   if (SelectTypes(cases, options.type).empty()) {
     throw UserError(fmt::format("there is no dtype {}; known: {}", options.type,
@@ -95,7 +96,9 @@ void SelectBackend(const std::string& name) {
 }
 
 nlohmann::ordered_json ToJson(const BenchRow& row) {
-  const auto rounded = [](double value) { return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr); };
+  const auto rounded = [](double value) {
+    return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr);
+  };
   nlohmann::ordered_json json = {
       {"op", row.op},
       {"case", row.row},
@@ -116,16 +119,18 @@ nlohmann::ordered_json ToJson(const BenchRow& row) {
 }
 
 void PrintHead() {
-  fmt::print("{:<26} {:<16} {:<10} {:<10} {:>4} {:>11} {:>8} {:>8} {:>6} {:>8} {:>8} {:>9}\n", "operator",
-             "case", "dtype", "kernel", "thr", "time us", "GB/s", "roof", "ratio", "plan us", "call us",
-             "exp us");
+  fmt::print("{:<26} {:<16} {:<10} {:<10} {:>4} {:>11} {:>8} {:>8} {:>6} {:>8} {:>8} {:>9}\n",
+             "operator", "case", "dtype", "kernel", "thr", "time us", "GB/s", "roof", "ratio",
+             "plan us", "call us", "exp us");
 }
 
 void PrintRow(const BenchRow& row) {
-  fmt::print("{:<26} {:<16} {:<10} {:<10} {:>4} {:>11.3f} {:>8.2f} {:>8.2f} {:>6.2f} {:>8.3f} {:>8.3f} {:>9}\n",
-             row.op, row.row, row.type, row.kernel, row.threads, row.time_us, row.gbps(), row.roof_gbps,
-             row.roof_ratio(), row.plan_us, row.call_us,
-             row.exp_us ? fmt::format("{:.3f}", *row.exp_us) : "");
+  fmt::print(
+      "{:<26} {:<16} {:<10} {:<10} {:>4} {:>11.3f} {:>8.2f} {:>8.2f} {:>6.2f} {:>8.3f} {:>8.3f} "
+      "{:>9}\n",
+      row.op, row.row, row.type, row.kernel, row.threads, row.time_us, row.gbps(), row.roof_gbps,
+      row.roof_ratio(), row.plan_us, row.call_us,
+      row.exp_us ? fmt::format("{:.3f}", *row.exp_us) : "");
   std::fflush(stdout);
 }
 
@@ -137,8 +142,8 @@ class Progress {
   void Show(const Task& task) {
     ++at_;
     if (!on_) return;
-    fmt::print(stderr, "\r\033[K[{}/{}] {} {} {} ...", at_, all_, task.op->contract.op(), task.row->name,
-               task.type->label);
+    fmt::print(stderr, "\r\033[K[{}/{}] {} {} {} ...", at_, all_, task.op->contract.op(),
+               task.row->name, task.type->label);
     std::fflush(stderr);
   }
   void Clear() {

@@ -17,7 +17,8 @@ namespace {
 constexpr int kUsage = 2;
 
 void AddInfo(CLI::App& app) {
-  CLI::App* const info = app.add_subcommand("info", "Version, devices, SIMD target, threads, environment");
+  CLI::App* const info =
+      app.add_subcommand("info", "Version, devices, SIMD target, threads, environment");
   info->callback(Info);
 }
 
@@ -33,7 +34,8 @@ void AddOps(CLI::App& app, OpsOptions& options) {
 }
 
 void AddBench(CLI::App& app, BenchOptions& options) {
-  CLI::App* const bench = app.add_subcommand("bench", "Time of operators beside what the memory allows");
+  CLI::App* const bench =
+      app.add_subcommand("bench", "Time of operators beside what the memory allows");
   bench->add_option("--op", options.op, "Only this operator")->type_name("NAME");
   bench->add_option("--case", options.row, "Only the case of this name, else those that contain it")
       ->type_name("TEXT");

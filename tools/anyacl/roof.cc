@@ -9,8 +9,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "roof.cc"
-#include "hwy/foreach_target.h"
 #include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,16 +22,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<uint32_t>;
 
 constexpr size_t kLine = 64;
-constexpr size_t kAhead = 2048;  // bytes; measured: nearer gains nothing, the second cache beats the first
+constexpr size_t kAhead = 2048;  // bytes, into the second cache: better than nearer or closer
 
 // kReads arrays in, kWrites arrays out, line by line. `bytes` is a multiple of a line.
 template <int kReads, int kWrites, bool kAsksAhead, bool kStreaming>
 void Move(unsigned char* const* reads, unsigned char* const* writes, size_t begin, size_t bytes) {
   const Tag d;
   const size_t vector = hn::Lanes(d) * sizeof(uint32_t);
-  const auto at = [](unsigned char* array, size_t offset) HWY_ATTR {
-    return reinterpret_cast<uint32_t*>(array + offset);
-  };
+  const auto at = [](unsigned char* array, size_t offset)
+                      HWY_ATTR { return reinterpret_cast<uint32_t*>(array + offset); };
   const auto step = [&](size_t i) HWY_ATTR {
     auto v = hn::Load(d, at(reads[0], i));
     for (int r = 1; r < kReads; ++r) v = hn::Or(v, hn::Load(d, at(reads[r], i)));
@@ -53,8 +52,8 @@ void Move(unsigned char* const* reads, unsigned char* const* writes, size_t begi
 }
 
 template <int kReads, int kWrites>
-void MoveOf(const RoofWay& way, unsigned char* const* reads, unsigned char* const* writes, size_t begin,
-            size_t bytes) {
+void MoveOf(const RoofWay& way, unsigned char* const* reads, unsigned char* const* writes,
+            size_t begin, size_t bytes) {
   if (way.ahead) {
     way.streaming ? Move<kReads, kWrites, true, true>(reads, writes, begin, bytes)
                   : Move<kReads, kWrites, true, false>(reads, writes, begin, bytes);
@@ -65,23 +64,31 @@ void MoveOf(const RoofWay& way, unsigned char* const* reads, unsigned char* cons
 }
 
 template <int kReads>
-void MoveOf(const RoofWay& way, unsigned char* const* reads, unsigned char* const* writes, int write_count,
-            size_t begin, size_t bytes) {
+void MoveOf(const RoofWay& way, unsigned char* const* reads, unsigned char* const* writes,
+            int write_count, size_t begin, size_t bytes) {
   switch (write_count) {
-    case 1: return MoveOf<kReads, 1>(way, reads, writes, begin, bytes);
-    case 2: return MoveOf<kReads, 2>(way, reads, writes, begin, bytes);
-    case 3: return MoveOf<kReads, 3>(way, reads, writes, begin, bytes);
-    default: return MoveOf<kReads, 4>(way, reads, writes, begin, bytes);
+    case 1:
+      return MoveOf<kReads, 1>(way, reads, writes, begin, bytes);
+    case 2:
+      return MoveOf<kReads, 2>(way, reads, writes, begin, bytes);
+    case 3:
+      return MoveOf<kReads, 3>(way, reads, writes, begin, bytes);
+    default:
+      return MoveOf<kReads, 4>(way, reads, writes, begin, bytes);
   }
 }
 
-void MoveAny(const RoofWay& way, unsigned char* const* reads, int read_count, unsigned char* const* writes,
-             int write_count, size_t begin, size_t bytes) {
+void MoveAny(const RoofWay& way, unsigned char* const* reads, int read_count,
+             unsigned char* const* writes, int write_count, size_t begin, size_t bytes) {
   switch (read_count) {
-    case 1: return MoveOf<1>(way, reads, writes, write_count, begin, bytes);
-    case 2: return MoveOf<2>(way, reads, writes, write_count, begin, bytes);
-    case 3: return MoveOf<3>(way, reads, writes, write_count, begin, bytes);
-    default: return MoveOf<4>(way, reads, writes, write_count, begin, bytes);
+    case 1:
+      return MoveOf<1>(way, reads, writes, write_count, begin, bytes);
+    case 2:
+      return MoveOf<2>(way, reads, writes, write_count, begin, bytes);
+    case 3:
+      return MoveOf<3>(way, reads, writes, write_count, begin, bytes);
+    default:
+      return MoveOf<4>(way, reads, writes, write_count, begin, bytes);
   }
 }
 
@@ -142,7 +149,8 @@ std::vector<RoofWay> Roof::Ways() const {
   for (const size_t bytes : {size_t{32} << 10, size_t{128} << 10, size_t{1} << 20, share}) {
     if (bytes < length_) tasks.push_back(bytes);
   }
-  if (tasks.size() > 1 && Library().threads() > 1 && length_ > (size_t{4} << 20)) tasks.erase(tasks.begin());
+  if (tasks.size() > 1 && Library().threads() > 1 && length_ > (size_t{4} << 20))
+    tasks.erase(tasks.begin());
   std::vector<RoofWay> ways;
   for (const size_t task : tasks) {
     for (const bool ahead : {false, true}) {
@@ -160,12 +168,14 @@ void Roof::Pass(const RoofWay& way) const {
     decltype(HWY_DYNAMIC_DISPATCH(MoveAny)) move;
     size_t task;
   };
-  Context context{*this, way, HWY_DYNAMIC_DISPATCH(MoveAny), way.task_bytes ? way.task_bytes : length_};
+  Context context{*this, way, HWY_DYNAMIC_DISPATCH(MoveAny),
+                  way.task_bytes ? way.task_bytes : length_};
   const auto run = [](void* opaque, int64_t index) {
     const Context& c = *static_cast<Context*>(opaque);
     const size_t begin = static_cast<size_t>(index) * c.task;
-    c.move(c.way, c.roof.reads_.data(), static_cast<int>(c.roof.reads_.size()), c.roof.writes_.data(),
-           static_cast<int>(c.roof.writes_.size()), begin, std::min(c.task, c.roof.length_ - begin));
+    c.move(c.way, c.roof.reads_.data(), static_cast<int>(c.roof.reads_.size()),
+           c.roof.writes_.data(), static_cast<int>(c.roof.writes_.size()), begin,
+           std::min(c.task, c.roof.length_ - begin));
   };
   const int64_t tasks = static_cast<int64_t>((length_ + context.task - 1) / context.task);
   if (tasks == 1) return run(&context, 0);

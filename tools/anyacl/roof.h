@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// The roof: how fast this machine moves the bytes of a case when nothing is computed. Reads and writes the
-// tensors of the case itself, so sizes, pages and the mix of reads and writes are those of the case.
+// The roof: how fast this machine moves the bytes of a case when nothing is computed. Reads and
+// writes the tensors of the case itself, so sizes, pages and the mix of reads and writes are those
+// of the case.
 #ifndef ANYACL_TOOLS_ROOF_H_
 #define ANYACL_TOOLS_ROOF_H_
 
@@ -27,7 +28,8 @@ struct RoofWay {
 
 class Roof {
  public:
-  // `writes` are overwritten. Arrays far shorter than the longest are left out; a longer one counts as several.
+  // `writes` are overwritten. Arrays far shorter than the longest are left out; a longer one counts
+  // as several.
   Roof(std::vector<Stretch> reads, std::vector<Stretch> writes);
 
   size_t bytes() const;  // that one pass moves

@@ -76,6 +76,10 @@ HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const Co
   const int64_t step = static_cast<int64_t>(PairLanes());
   int64_t i = 0;
   for (; i + step <= count; i += step) {
+    if constexpr (stream) {
+      PrefetchPair(dy + i);
+      PrefetchPair(x + i);
+    }
     VF g0, g1, x0, x1;
     Load2(dy + i, g0, g1);
     Load2(x + i, x0, x1);
