@@ -56,10 +56,23 @@ bool OverlapsItself(const Tensor& t) {
   return false;
 }
 
+// One walk over the axes for extent, element count and overflow: this runs for every tensor of a call.
 Range AddressRange(const Tensor& t) {
-  Extent extent;
-  if (t.data == nullptr || t.empty() || !GetExtent(t, &extent)) return {};
-  return {AddressOf(t, extent.begin), AddressOf(t, extent.end)};
+  if (t.empty()) return {0, 0, false};
+  int64_t last = t.offset;
+  int64_t count = 1;
+  bool overflow = false;
+  for (int i = 0; i < t.rank(); ++i) {
+    int64_t reach;
+    overflow |= __builtin_mul_overflow(t.dims[i] - 1, t.strides[i], &reach);
+    overflow |= __builtin_add_overflow(last, reach, &last);
+    overflow |= __builtin_mul_overflow(count, t.dims[i], &count);
+  }
+  int64_t bytes;
+  overflow |= __builtin_add_overflow(last, int64_t{1}, &last);
+  overflow |= __builtin_mul_overflow(std::max(last, count), static_cast<int64_t>(SizeOf(t.dtype)), &bytes);
+  if (overflow || t.data == nullptr) return {0, 0, overflow};
+  return {AddressOf(t, t.offset), AddressOf(t, last), false};
 }
 
 bool SameElements(const Tensor& a, const Tensor& b) {

@@ -44,8 +44,8 @@ Status FindBuffer(const char* function, const aclDataBuffer* handle, DataBuffer*
               static_cast<const void*>(handle));
 }
 
-// Infinities and NaN are always as IEEE has them, bfloat16 is a matter of the product; no compiler runs
-// at run time. Those that a product may lack come last.
+// Infinities and NaN are always as IEEE has them, bfloat16 is a matter of the product; no compiler
+// runs at run time. Those that a product may lack come last.
 constexpr aclCannAttr kSupported[] = {ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16};
 
 size_t SupportedCount() {

@@ -2,8 +2,6 @@
 // Copyright The AnyACL Authors
 //
 // Copies, fills and reductions, at once or on a stream.
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -42,14 +40,15 @@ Status WrongAddress(const char* function, const char* argument, const void* addr
               argument, address, bytes);
 }
 
-// Our own blocks have known ends; behind them is somebody else's memory. Registered memory may go on.
+// Our own blocks have known ends; behind them is somebody else's memory. Registered memory may go
+// on.
 Status CheckExtent(const char* function, const char* argument, const void* address,
                    const Place& place, size_t bytes) {
   if (bytes > UINTPTR_MAX - reinterpret_cast<uintptr_t>(address)) {
     return WrongAddress(function, argument, address, bytes);
   }
-  if (place.pageable() || place.block->kind == MemoryKind::kRegistered || bytes <= place.extent)
-    return {};
+  const bool end_unknown = place.pageable() || place.block->kind == MemoryKind::kRegistered;
+  if (end_unknown || bytes <= place.extent) return {};
   return Fail(code::kRtParamInvalid, function,
               "{} must have {} bytes, got {} with {} bytes left in its allocation", argument, bytes,
               address, place.extent);

@@ -19,8 +19,9 @@
 namespace anyacl::fuzz {
 namespace {
 
-constexpr int64_t kSpan = 8192;        // bytes behind its address that a tensor with memory may reach
-constexpr int64_t kMaxElements = 2048;  // of such a tensor: broadcast views are long in little memory
+constexpr int64_t kSpan = 8192;  // bytes behind its address that a tensor with memory may reach
+constexpr int64_t kMaxElements =
+    2048;  // of such a tensor: broadcast views are long in little memory
 constexpr uint64_t kMaxWorkspace = 1 << 20;
 constexpr int kMaxSteps = 64;
 
@@ -85,7 +86,8 @@ class World {
     for (aclrtStream s : streams_) aclrtSynchronizeStream(s);
     aclrtSynchronizeStream(nullptr);
     aclrtSynchronizeDevice();
-    for (const auto& [handle, info] : executors_) aclDestroyAclOpExecutor(Cast<aclOpExecutor>(handle));
+    for (const auto& [handle, info] : executors_)
+      aclDestroyAclOpExecutor(Cast<aclOpExecutor>(handle));
     for (void* list : lists_) aclDestroyTensorList(Cast<aclTensorList>(list));
     for (const auto& [handle, info] : tensors_) aclDestroyTensor(Cast<aclTensor>(handle));
     for (void* scalar : scalars_) aclDestroyScalar(Cast<aclScalar>(scalar));
@@ -100,24 +102,48 @@ class World {
 
   void Step() {
     switch (in_.Below(24)) {
-      case 0: case 1: case 2: return MakeTensor();
-      case 3: return MakeScalar();
-      case 4: case 5: case 6: return PhaseOne();
-      case 7: case 8: case 9: return PhaseTwo();
-      case 10: return DestroyTensor();
-      case 11: return DestroyOther();
-      case 12: return DestroyExecutor();
-      case 13: return MakeRepeatable();
-      case 14: return SetAddress();
-      case 15: return InitTensor();
-      case 16: return AskTensor();
-      case 17: return MakeList();
-      case 18: return MakeArray();
-      case 19: return UseStream();
-      case 20: return UseEvent();
-      case 21: return UseMemory();
-      case 22: return Copy();
-      default: return CompleteCall();
+      case 0:
+      case 1:
+      case 2:
+        return MakeTensor();
+      case 3:
+        return MakeScalar();
+      case 4:
+      case 5:
+      case 6:
+        return PhaseOne();
+      case 7:
+      case 8:
+      case 9:
+        return PhaseTwo();
+      case 10:
+        return DestroyTensor();
+      case 11:
+        return DestroyOther();
+      case 12:
+        return DestroyExecutor();
+      case 13:
+        return MakeRepeatable();
+      case 14:
+        return SetAddress();
+      case 15:
+        return InitTensor();
+      case 16:
+        return AskTensor();
+      case 17:
+        return MakeList();
+      case 18:
+        return MakeArray();
+      case 19:
+        return UseStream();
+      case 20:
+        return UseEvent();
+      case 21:
+        return UseMemory();
+      case 22:
+        return Copy();
+      default:
+        return CompleteCall();
     }
   }
 
@@ -145,10 +171,14 @@ class World {
   }
   void* PickWild() {
     switch (in_.Below(5)) {
-      case 0: return arena_.data();
-      case 1: return reinterpret_cast<void*>(uintptr_t{in_.Byte()});
-      case 2: return reinterpret_cast<void*>(in_.Word());
-      case 3: return &in_;
+      case 0:
+        return arena_.data();
+      case 1:
+        return reinterpret_cast<void*>(uintptr_t{in_.Byte()});
+      case 2:
+        return reinterpret_cast<void*>(in_.Word());
+      case 3:
+        return &in_;
       default:  // a handle with one bit turned
         if (tensors_.empty()) return nullptr;
         return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(tensors_.begin()->first) ^
@@ -187,7 +217,8 @@ class World {
       has_last_ = true;
     }
     s.dtype = AnyType();
-    s.format = in_.Chance(4) ? static_cast<aclFormat>(static_cast<int8_t>(in_.Byte())) : ACL_FORMAT_ND;
+    s.format =
+        in_.Chance(4) ? static_cast<aclFormat>(static_cast<int8_t>(in_.Byte())) : ACL_FORMAT_ND;
     s.strides = ContiguousStrides(s.dims);
     s.has_strides = in_.Chance(3);
     if (s.has_strides) {
@@ -212,13 +243,15 @@ class World {
     for (int64_t n : s.strides) {
       if (n < 0) return -1;
     }
-    const int64_t size = static_cast<int64_t>(std::max<size_t>(SizeOf(static_cast<DType>(s.dtype)), 1));
+    const int64_t size =
+        static_cast<int64_t>(std::max<size_t>(SizeOf(static_cast<DType>(s.dtype)), 1));
     if (s.offset < 0 || s.offset > kSpan || t.numel() < 0 || t.numel() > kMaxElements) return -1;
     if (!GetExtent(t, &extent) || extent.end > kSpan / size) return -1;
     return extent.end * size;
   }
 
-  // With exact_, so that the view ends where the memory ends; the address of a tensor then never changes.
+  // With exact_, so that the view ends where the memory ends; the address of a tensor then never
+  // changes.
   void* AddressFor(const Shape& s) {
     if (s.bytes < 0 || in_.Chance(16)) return nullptr;
     if (exact_) return arena_.data() + arena_.size() - s.bytes;
@@ -228,8 +261,8 @@ class World {
   void MakeTensor() {
     const Shape s = AnyShape();
     aclTensor* const t = aclCreateTensor(s.dims.begin(), s.dims.rank(), s.dtype,
-                                         s.has_strides ? s.strides.begin() : nullptr, s.offset, s.format,
-                                         s.dims.begin(), s.dims.rank(), AddressFor(s));
+                                         s.has_strides ? s.strides.begin() : nullptr, s.offset,
+                                         s.format, s.dims.begin(), s.dims.rank(), AddressFor(s));
     if (t) tensors_[t] = {s.bytes >= 0};
   }
 
@@ -293,13 +326,15 @@ class World {
       const float number = static_cast<float>(in_.Byte()) / 64 - 1;
       std::memcpy(value, &number, sizeof(number));
     }
-    if (aclScalar* const s = aclCreateScalar(in_.Chance(16) ? nullptr : value, dtype)) scalars_.insert(s);
+    if (aclScalar* const s = aclCreateScalar(in_.Chance(16) ? nullptr : value, dtype))
+      scalars_.insert(s);
   }
 
   void MakeArray() {
     const int64_t values[8] = {1, 2, 3};
     const bool null = in_.Chance(4);
-    aclIntArray* const a = aclCreateIntArray(null ? nullptr : values, null ? in_.Word() : in_.Below(9));
+    aclIntArray* const a =
+        aclCreateIntArray(null ? nullptr : values, null ? in_.Word() : in_.Below(9));
     uint64_t size = 0;
     if (a) arrays_.insert(a);
     aclGetIntArraySize(Cast<aclIntArray>(Pick(arrays_)), &size);
@@ -318,9 +353,15 @@ class World {
 
   void DestroyOther() {
     switch (in_.Below(3)) {
-      case 0: aclDestroyScalar(Cast<aclScalar>(Pick(scalars_))); return;
-      case 1: aclDestroyTensorList(Cast<aclTensorList>(Pick(lists_))); return;
-      default: aclDestroyIntArray(Cast<aclIntArray>(Pick(arrays_))); return;
+      case 0:
+        aclDestroyScalar(Cast<aclScalar>(Pick(scalars_)));
+        return;
+      case 1:
+        aclDestroyTensorList(Cast<aclTensorList>(Pick(lists_)));
+        return;
+      default:
+        aclDestroyIntArray(Cast<aclIntArray>(Pick(arrays_)));
+        return;
     }
   }
 
@@ -352,8 +393,8 @@ class World {
     uint64_t size = 77;
     void* executor = &size;
     const bool no_size = in_.Chance(32), no_executor = in_.Chance(32);
-    const int32_t status =
-        op.get_workspace_size(args.data(), no_size ? nullptr : &size, no_executor ? nullptr : &executor);
+    const int32_t status = op.get_workspace_size(args.data(), no_size ? nullptr : &size,
+                                                 no_executor ? nullptr : &executor);
     if (no_size || no_executor) Expect(status == 161001, "null result pointers were accepted");
     if (status != 0) {
       Expect(no_size || size == 0, "a failed phase 1 left a workspace size");
@@ -383,7 +424,8 @@ class World {
     ++runs_;
   }
 
-  // Lives until the end of this input, because the work is asynchronous; as long as asked for, to the byte.
+  // Lives until the end of this input, because the work is asynchronous; as long as asked for, to
+  // the byte.
   void* WorkspaceOf(uint64_t size) {
     workspaces_.push_back(std::make_unique<unsigned char[]>(size));
     return workspaces_.back().get();
@@ -399,11 +441,21 @@ class World {
     auto* const e = Cast<aclOpExecutor>(Pick(executors_));
     const size_t index = static_cast<size_t>(in_.Number());
     switch (in_.Below(5)) {
-      case 0: aclSetInputTensorAddr(e, index, t, address); return;
-      case 1: aclSetOutputTensorAddr(e, index, t, address); return;
-      case 2: aclSetTensorAddr(e, index, t, address); return;
-      case 3: aclSetDynamicTensorAddr(e, index, 0, Cast<aclTensorList>(Pick(lists_)), address); return;
-      default: aclSetRawTensorAddr(t, address); return;
+      case 0:
+        aclSetInputTensorAddr(e, index, t, address);
+        return;
+      case 1:
+        aclSetOutputTensorAddr(e, index, t, address);
+        return;
+      case 2:
+        aclSetTensorAddr(e, index, t, address);
+        return;
+      case 3:
+        aclSetDynamicTensorAddr(e, index, 0, Cast<aclTensorList>(Pick(lists_)), address);
+        return;
+      default:
+        aclSetRawTensorAddr(t, address);
+        return;
     }
   }
 
@@ -443,8 +495,9 @@ class World {
     s.offset = in_.Chance(3) ? in_.Below(9) : 0;
     s.bytes = BytesOf(s);
     *tame = *tame && s.bytes >= 0;
-    aclTensor* const t = aclCreateTensor(dims.begin(), dims.rank(), dtype, s.strides.begin(), s.offset,
-                                         ACL_FORMAT_ND, dims.begin(), dims.rank(), AddressFor(s));
+    aclTensor* const t =
+        aclCreateTensor(dims.begin(), dims.rank(), dtype, s.strides.begin(), s.offset,
+                        ACL_FORMAT_ND, dims.begin(), dims.rank(), AddressFor(s));
     Expect(t != nullptr, "a valid view was refused");
     tensors_[t] = {s.bytes >= 0};
     return t;
@@ -458,8 +511,12 @@ class World {
       case 0:
         if (streams_.size() < 2 && aclrtCreateStream(&stream) == 0) streams_.insert(stream);
         return;
-      case 1: aclrtDestroyStream(Pick(streams_)); return;
-      case 2: aclrtSynchronizeStream(Pick(streams_)); return;
+      case 1:
+        aclrtDestroyStream(Pick(streams_));
+        return;
+      case 2:
+        aclrtSynchronizeStream(Pick(streams_));
+        return;
       default: {
         aclrtStreamStatus status;
         aclrtStreamQuery(Pick(streams_), &status);
@@ -476,12 +533,24 @@ class World {
       case 0:
         if (events_.size() < 4 && aclrtCreateEvent(&event) == 0) events_.insert(event);
         return;
-      case 1: aclrtDestroyEvent(Pick(events_)); return;
-      case 2: aclrtRecordEvent(Pick(events_), Pick(streams_)); return;
-      case 3: aclrtQueryEventStatus(Pick(events_), &recorded); return;
-      case 4: aclrtEventElapsedTime(&ms, Pick(events_), Pick(events_)); return;
-      case 5: aclrtStreamWaitEvent(Pick(streams_), Pick(events_)); return;
-      default: aclrtSynchronizeEvent(Pick(events_)); return;
+      case 1:
+        aclrtDestroyEvent(Pick(events_));
+        return;
+      case 2:
+        aclrtRecordEvent(Pick(events_), Pick(streams_));
+        return;
+      case 3:
+        aclrtQueryEventStatus(Pick(events_), &recorded);
+        return;
+      case 4:
+        aclrtEventElapsedTime(&ms, Pick(events_), Pick(events_));
+        return;
+      case 5:
+        aclrtStreamWaitEvent(Pick(streams_), Pick(events_));
+        return;
+      default:
+        aclrtSynchronizeEvent(Pick(events_));
+        return;
     }
   }
 
@@ -499,7 +568,9 @@ class World {
         aclrtFree(block);
         return;
       }
-      default: aclGetRecentErrMsg(); return;
+      default:
+        aclGetRecentErrMsg();
+        return;
     }
   }
 

@@ -8,9 +8,9 @@
 
 namespace anyacl::fuzz {
 
-// Reads the bytes as a sequence of calls over the C border and makes them. Whatever they are, every call that
-// may touch memory gets memory that is large enough: a fault, a report of a sanitizer or an abort is a bug of
-// the library. Returns how many runs of operators were accepted.
+// Reads the bytes as a sequence of calls over the C border and makes them. Whatever they are, every
+// call that may touch memory gets memory that is large enough: a fault, a report of a sanitizer or
+// an abort is a bug of the library. Returns how many runs of operators were accepted.
 int FuzzBorder(const uint8_t* data, size_t size);
 
 }  // namespace anyacl::fuzz

@@ -4,7 +4,8 @@
 // The entry point that libFuzzer calls.
 #include "fuzz/border_fuzz.h"
 
-extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(const uint8_t* data,
+                                                                             size_t size) {
   anyacl::fuzz::FuzzBorder(data, size);
   return 0;
 }

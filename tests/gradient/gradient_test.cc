@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// The oracle itself: each backward reference is the derivative of its forward reference, by central differences
-// in double, with the attributes of every case.
+// The oracle itself: each backward reference is the derivative of its forward reference, by central
+// differences in double, with the attributes of every case.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,14 +31,17 @@ int CheckEluBackward(const contract::CallSpec& call) {
   const double scale = call.args[kScale].scalar.AsFloat();
   const double input_scale = call.args[kInputScale].scalar.AsFloat();
   const double negcoef = static_cast<double>(call.args[kAlpha].scalar.AsFloat()) * scale;
-  const auto forward = [&](double x) { return reference::Elu<double>(x, negcoef, scale, input_scale); };
+  const auto forward = [&](double x) {
+    return reference::Elu<double>(x, negcoef, scale, input_scale);
+  };
   const double h = 1e-3 / std::max(1.0, std::fabs(input_scale));
   int compared = 0;
   for (double x = -3; x <= 3; x += 0.0137) {
     if (std::fabs(x) < 3 * h) continue;  // the kink at 0
     const double slope = Derivative(forward, x, h);
-    const double unit = std::fabs(scale) + std::fabs(negcoef * input_scale) *
-                                               std::exp(std::max(0.0, x < 0 ? x * input_scale : 0.0));
+    const double unit =
+        std::fabs(scale) +
+        std::fabs(negcoef * input_scale) * std::exp(std::max(0.0, x < 0 ? x * input_scale : 0.0));
     const double tolerance = 1e-10 * (unit + std::fabs(forward(x)) / h);
     for (double g : {1.0, -0.75}) {
       const double from_input =

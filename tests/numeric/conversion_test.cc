@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Results stored in another dtype: rounded to the dtype of the computation first, then converted. So the bits
-// follow from those of the same call with an output of the input's dtype, with no tolerance at all.
+// Results stored in another dtype: rounded to the dtype of the computation first, then converted.
+// So the bits follow from those of the same call with an output of the input's dtype, with no
+// tolerance at all.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Results of aclnnEluBackward worked out by hand, so that nothing here shares code with the library.
+// Results of aclnnEluBackward worked out by hand, so that nothing here shares code with the
+// library.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,8 +31,8 @@ class EluBackwardExamples : public testing::Test {
  protected:
   using Floats = std::vector<float>;
 
-  Floats Run(Floats g, Floats x, bool is_result, const Attribute& alpha = 1, const Attribute& scale = 1,
-             const Attribute& input_scale = 1) {
+  Floats Run(Floats g, Floats x, bool is_result, const Attribute& alpha = 1,
+             const Attribute& scale = 1, const Attribute& input_scale = 1) {
     Floats dx(g.size(), -99);
     const int64_t dims[] = {static_cast<int64_t>(g.size())};
     const auto tensor = [&](Floats& values) {
@@ -40,8 +41,10 @@ class EluBackwardExamples : public testing::Test {
     aclTensor* const tensors[] = {tensor(g), tensor(x), tensor(dx)};
     uint64_t size = 0;
     aclOpExecutor* executor = nullptr;
-    EXPECT_EQ(aclnnEluBackwardGetWorkspaceSize(tensors[0], alpha.scalar, scale.scalar, input_scale.scalar,
-                                               is_result, tensors[1], tensors[2], &size, &executor), 0);
+    EXPECT_EQ(
+        aclnnEluBackwardGetWorkspaceSize(tensors[0], alpha.scalar, scale.scalar, input_scale.scalar,
+                                         is_result, tensors[1], tensors[2], &size, &executor),
+        0);
     EXPECT_EQ(aclnnEluBackward(nullptr, size, executor, session_.stream()), 0);
     EXPECT_EQ(aclrtSynchronizeStream(session_.stream()), 0);
     for (aclTensor* t : tensors) aclDestroyTensor(t);
@@ -72,7 +75,7 @@ TEST_F(EluBackwardExamples, BothZerosTakeTheLowerBranch) {
 }
 
 TEST_F(EluBackwardExamples, NothingLeaksFromTheOtherBranch) {
-  EXPECT_EQ(Run({2, 2}, {kInf, 1e38f}, false, 1, 1, 1), (Floats{2, 2}));     // exp(inf) is not taken
+  EXPECT_EQ(Run({2, 2}, {kInf, 1e38f}, false, 1, 1, 1), (Floats{2, 2}));  // exp(inf) is not taken
   EXPECT_EQ(Run({2}, {kInf}, true), (Floats{2}));
   EXPECT_EQ(Run({0}, {kInf}, false, 1, 3), (Floats{0}));
 }

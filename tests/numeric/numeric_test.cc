@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Every operator x case x dtypes x numbers x kernel x SIMD target against the reference in double, through the
-// C border, with guard cells around every buffer. One run alone:
+// Every operator x case x dtypes x numbers x kernel x SIMD target against the reference in double,
+// through the C border, with guard cells around every buffer. One run alone:
 //   numeric_test --only='aclnnEluBackward|sliced|FLOAT16|hostile|vector|AVX2'
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,8 @@ using harness::TypeChoice;
 
 std::string only;  // of the command line; empty: everything
 
-// Long tensors say something about blocks and threads, short ones about everything else; not all pairs pay.
+// Long tensors say something about blocks and threads, short ones about everything else; not all
+// pairs pay.
 bool IsWorthIt(const Case& row, const TypeChoice& types, Data data) {
   if (row.Has("large") && !row.Has("slow")) return false;  // for the bench
   if (row.Has("small")) return true;
@@ -49,13 +50,15 @@ bool Matches(double got, const Expected& e) {
 
 // How bad a mismatch is, for the report.
 double Excess(double got, const Expected& e) {
-  if (e.exact || !std::isfinite(got) || !std::isfinite(e.low) || !std::isfinite(e.high)) return HUGE_VAL;
+  if (e.exact || !std::isfinite(got) || !std::isfinite(e.low) || !std::isfinite(e.high))
+    return HUGE_VAL;
   return (std::fabs(got - e.low) + std::fabs(got - e.high)) / (e.high - e.low + 0x1p-149);
 }
 
 std::string Wanted(const Expected& e) {
   if (e.exact) return fmt::format("expected exactly {:.9g}", e.low);
-  return fmt::format("expected {:.9g} to {:.9g} (tolerance {:.3g})", e.low, e.high, (e.high - e.low) / 2);
+  return fmt::format("expected {:.9g} to {:.9g} (tolerance {:.3g})", e.low, e.high,
+                     (e.high - e.low) / 2);
 }
 
 std::string IndexText(int64_t flat, const Dims& dims) {
@@ -82,8 +85,9 @@ Report Compare(const Call& call, int arg, const std::vector<Expected>& expected)
     ++report.wrong;
     if (Excess(got[i], expected[i]) <= worst) continue;
     worst = Excess(got[i], expected[i]);
-    report.worst = fmt::format("{}{}: {}, got {:.9g}", call.op().contract.args()[arg].name,
-                               IndexText(static_cast<int64_t>(i), t.dims), Wanted(expected[i]), got[i]);
+    report.worst =
+        fmt::format("{}{}: {}, got {:.9g}", call.op().contract.args()[arg].name,
+                    IndexText(static_cast<int64_t>(i), t.dims), Wanted(expected[i]), got[i]);
   }
   return report;
 }
@@ -107,7 +111,8 @@ class NumericTest : public testing::Test {
     cpu::ForceTarget("");
   }
 
-  void CheckOnce(Call& call, const std::string& key, const std::vector<std::vector<Expected>>& expected) {
+  void CheckOnce(Call& call, const std::string& key,
+                 const std::vector<std::vector<Expected>>& expected) {
     ++checked_;
     call.Refill();
     ASSERT_EQ(call.Execute(session_.stream()), 0) << key << ": " << aclGetRecentErrMsg();
@@ -125,7 +130,8 @@ class NumericTest : public testing::Test {
   // The reference kernel is plain code: one target is enough for it.
   void CheckKernels(Call& call, const std::string& key, bool all_targets) {
     const auto expected = ReferenceOf(call.op().contract.op())(call);
-    for (const Kernel& kernel : runtime::CurrentBackend().Kernels(call.op().contract.table().stem)) {
+    for (const Kernel& kernel :
+         runtime::CurrentBackend().Kernels(call.op().contract.table().stem)) {
       ForceKernel(kernel.name);
       const bool is_plain = std::string_view(kernel.name) == "reference";
       for (const std::string& target : cpu::UsableTargets()) {

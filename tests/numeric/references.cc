@@ -28,18 +28,21 @@ double RoundTo(std::initializer_list<DType> stored, double value) {
   return value;
 }
 
-// EluBackward -----------------------------------------------------------------------------------------
+// EluBackward
+// -----------------------------------------------------------------------------------------
 
 enum { kGradOutput, kAlpha, kScale, kInputScale, kIsResult, kSelfOrResult, kGradInput };
 
-// x > 0 and results from the forward result take one order of float operations: those are exact. From the
-// forward input: g*is, *negcoef and *exp are 3 roundings; the argument of exp is one rounded product, whose error
-// comes through |x*is| times; exp itself is 1.2 ulp (2.4), for FLOAT16 2^-23 and for BF16 2^-18 with two more
-// roundings of the argument on its way to a power of two. k counts in units of 2^-24.
+// x > 0 and results from the forward result take one order of float operations: those are exact.
+// From the forward input: g*is, *negcoef and *exp are 3 roundings; the argument of exp is one
+// rounded product, whose error comes through |x*is| times; exp itself is 1.2 ulp (2.4), for FLOAT16
+// 2^-23 and for BF16 2^-18 with two more roundings of the argument on its way to a power of two. k
+// counts in units of 2^-24.
 double EluRoundings(DType dtype, double argument) {
   const double function = dtype == DType::kBF16 ? 64 : dtype == DType::kF16 ? 3 : 2.4;
   const double per_argument = dtype == DType::kF32 ? 1 : 3;
-  return 3 + function + per_argument * std::min(std::fabs(argument), 104.0);  // beyond, exp is 0 or infinity
+  return 3 + function +
+         per_argument * std::min(std::fabs(argument), 104.0);  // beyond, exp is 0 or infinity
 }
 
 struct EluScalars {
@@ -57,10 +60,12 @@ struct EluScalars {
 Expected EluExpected(const EluScalars& s, double g, double x, DType in, DType out) {
   const bool below = x <= 0;
   const double argument = x * s.input_scale;
-  const double value = reference::EluBackward<double>(g, x, s.is_result, s.negcoef, s.scale, s.input_scale);
-  // The promise is about FLOAT32: where an intermediate overflows there, infinity and NaN are right.
-  const float in_float = reference::EluBackward<float>(static_cast<float>(g), static_cast<float>(x),
-                                                       s.is_result, s.negcoef, s.scale, s.input_scale);
+  const double value =
+      reference::EluBackward<double>(g, x, s.is_result, s.negcoef, s.scale, s.input_scale);
+  // The promise is about FLOAT32: where an intermediate overflows there, infinity and NaN are
+  // right.
+  const float in_float = reference::EluBackward<float>(
+      static_cast<float>(g), static_cast<float>(x), s.is_result, s.negcoef, s.scale, s.input_scale);
   if (s.is_result || !below || !std::isfinite(in_float)) return Exactly(in_float, {in, out});
   // Intermediates that underflow lose up to one step; the factors that follow them enlarge it.
   const double inner = std::fabs(g * s.input_scale);
@@ -92,7 +97,8 @@ constexpr Entry kReferences[] = {
 }  // namespace
 
 double Tolerance(double reference, double k, double floor) {
-  return std::fabs(reference) * k * kFloatUnit * (1 + 0x1p-10) + floor;  // second-order terms in the factor
+  return std::fabs(reference) * k * kFloatUnit * (1 + 0x1p-10) +
+         floor;  // second-order terms in the factor
 }
 
 Expected Between(double reference, double tolerance, std::initializer_list<DType> stored) {

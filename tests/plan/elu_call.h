@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// A small call of aclnnEluBackward with every handle in reach, for tests about executors rather than numbers.
-// With x > 0 everywhere the result is gradOutput * 2.
+// A small call of aclnnEluBackward with every handle in reach, for tests about executors rather
+// than numbers. With x > 0 everywhere the result is gradOutput * 2.
 #ifndef ANYACL_TESTS_PLAN_ELU_CALL_H_
 #define ANYACL_TESTS_PLAN_ELU_CALL_H_
 
@@ -25,8 +25,8 @@ inline std::string TakeText() {
 
 inline aclTensor* DenseTensor(const std::vector<int64_t>& dims, void* data,
                               const int64_t* strides = nullptr) {
-  return aclCreateTensor(dims.data(), dims.size(), ACL_FLOAT, strides, 0, ACL_FORMAT_ND, dims.data(),
-                         dims.size(), data);
+  return aclCreateTensor(dims.data(), dims.size(), ACL_FLOAT, strides, 0, ACL_FORMAT_ND,
+                         dims.data(), dims.size(), data);
 }
 
 class EluCall {
@@ -64,8 +64,8 @@ class EluCall {
   }
 
   aclnnStatus TryPlan() {
-    return aclnnEluBackwardGetWorkspaceSize(grad_output, alpha, scale, alpha, true, self, grad_input,
-                                            &size, &executor);
+    return aclnnEluBackwardGetWorkspaceSize(grad_output, alpha, scale, alpha, true, self,
+                                            grad_input, &size, &executor);
   }
   aclOpExecutor* Plan() {
     EXPECT_EQ(TryPlan(), 0) << TakeText();
@@ -118,7 +118,9 @@ class EluCall {
 class Gate {
  public:
   explicit Gate(aclrtStream stream) {
-    EXPECT_EQ(aclrtLaunchHostFunc(stream, [](void* gate) { static_cast<Gate*>(gate)->opened_.wait(); }, this), 0);
+    EXPECT_EQ(aclrtLaunchHostFunc(
+                  stream, [](void* gate) { static_cast<Gate*>(gate)->opened_.wait(); }, this),
+              0);
   }
   ~Gate() { Open(); }
   void Open() {

@@ -93,22 +93,24 @@ TEST_F(EnduranceTest, RefusedRuns) {
   ExpectFlat(kCycles / 10, [&] {
     const aclnnStatus planned = call.TryPlan();
     if (planned != 0) return planned;
-    return aclnnEluBackward(nullptr, call.size, call.executor, session_.stream()) == 161001 ? 0 : -1;
+    return aclnnEluBackward(nullptr, call.size, call.executor, session_.stream()) == 161001 ? 0
+                                                                                            : -1;
   });
 }
 
 TEST_F(EnduranceTest, RefusedCalls) {
   EluCall call(16);
   ExpectFlat(kCycles / 10, [&] {
-    const aclnnStatus status = aclnnEluBackwardGetWorkspaceSize(
-        call.grad_output, call.alpha, call.scale, call.alpha, true, nullptr, call.grad_input, &call.size,
-        &call.executor);
+    const aclnnStatus status =
+        aclnnEluBackwardGetWorkspaceSize(call.grad_output, call.alpha, call.scale, call.alpha, true,
+                                         nullptr, call.grad_input, &call.size, &call.executor);
     return status == 161001 ? 0 : -1;
   });
 }
 
-// Phase 2 of a long piece of work returns while it runs. No fixed time: the call is compared with the wait. On a
-// busy machine the caller may lose its core at the wrong moment, so one of a few tries must show it.
+// Phase 2 of a long piece of work returns while it runs. No fixed time: the call is compared with
+// the wait. On a busy machine the caller may lose its core at the wrong moment, so one of a few
+// tries must show it.
 TEST_F(EnduranceTest, LongWorkDoesNotHoldTheCaller) {
   using Clock = std::chrono::steady_clock;
   EluCall call(kLong);

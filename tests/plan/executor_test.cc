@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// The life of executors: one use, many uses, new addresses, wrong uses. No wrong use may do more than give a code.
+// The life of executors: one use, many uses, new addresses, wrong uses. No wrong use may do more
+// than give a code.
 #include "plan/executor.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +52,9 @@ TEST_F(ExecutorTest, SecondRunIsRefused) {
   call.Plan();
   EXPECT_EQ(call.Run(stream()), 0);
   EXPECT_EQ(call.Run(stream()), 561103);
-  ExpectText("AclNN_Inner_Error(EZ9999): aclnnEluBackward: executor was already run, destroyed, or is no executor");
+  ExpectText(
+      "AclNN_Inner_Error(EZ9999): aclnnEluBackward: executor was already run, destroyed, or is no "
+      "executor");
   Sync();
 }
 
@@ -85,8 +88,9 @@ TEST_F(ExecutorTest, NullAndForeignExecutors) {
   ExpectText("aclnnEluBackward: executor must not be null");
   EXPECT_EQ(aclDestroyAclOpExecutor(nullptr), 561103);
   EXPECT_EQ(aclSetAclOpExecutorRepeatable(nullptr), 561103);
-  for (aclOpExecutor* wrong : {Foreign(reinterpret_cast<uintptr_t>(memory)), Foreign(1), Foreign(~uintptr_t{0}),
-                               Foreign(reinterpret_cast<uintptr_t>(call.self))}) {
+  for (aclOpExecutor* wrong :
+       {Foreign(reinterpret_cast<uintptr_t>(memory)), Foreign(1), Foreign(~uintptr_t{0}),
+        Foreign(reinterpret_cast<uintptr_t>(call.self))}) {
     EXPECT_EQ(aclnnEluBackward(nullptr, 0, wrong, stream()), 561103);
     EXPECT_EQ(aclDestroyAclOpExecutor(wrong), 561103);
     EXPECT_EQ(aclSetAclOpExecutorRepeatable(wrong), 561103);
@@ -114,7 +118,8 @@ TEST_F(ExecutorTest, NullWorkspaceIsRefusedAndConsumes) {
   aclOpExecutor* const executor = call.Plan();
   ASSERT_GT(call.size, 0u);
   EXPECT_EQ(aclnnEluBackward(nullptr, call.size, executor, stream()), 161001);
-  ExpectText("aclnnEluBackward: workspace must not be null when workspaceSize is " + std::to_string(call.size));
+  ExpectText("aclnnEluBackward: workspace must not be null when workspaceSize is " +
+             std::to_string(call.size));
   EXPECT_EQ(call.Run(stream()), 561103);
   EXPECT_EQ(aclDestroyAclOpExecutor(executor), 561103);
   EXPECT_TRUE(call.IsUntouched());
@@ -132,9 +137,10 @@ TEST_F(ExecutorTest, SmallWorkspaceIsRefusedAndConsumes) {
   for (uint64_t given : {uint64_t{0}, uint64_t{1}, uint64_t{63}}) {
     aclOpExecutor* const executor = call.Plan();
     ASSERT_GT(call.size, given);
-    EXPECT_EQ(aclnnEluBackward(given ? call.workspace.data() : nullptr, given, executor, stream()), 161002);
-    ExpectText("workspaceSize must be at least the " + std::to_string(call.size) + " bytes of phase 1, got " +
-               std::to_string(given));
+    EXPECT_EQ(aclnnEluBackward(given ? call.workspace.data() : nullptr, given, executor, stream()),
+              161002);
+    ExpectText("workspaceSize must be at least the " + std::to_string(call.size) +
+               " bytes of phase 1, got " + std::to_string(given));
     EXPECT_EQ(aclDestroyAclOpExecutor(executor), 561103);
   }
   aclOpExecutor* const executor = call.Plan();
@@ -152,7 +158,8 @@ TEST_F(ExecutorTest, WorkspaceMayLieAnywhere) {
     Sync();
     EXPECT_EQ(call.Wrong(), 0);
     for (size_t i = 0; i < memory.size(); ++i) {
-      if (i < shift || i >= shift + call.size) ASSERT_EQ(memory[i], 0xcd) << "shift " << shift << " byte " << i;
+      if (i < shift || i >= shift + call.size)
+        ASSERT_EQ(memory[i], 0xcd) << "shift " << shift << " byte " << i;
     }
   }
 }
@@ -170,7 +177,8 @@ TEST_F(ExecutorTest, NullDataIsFoundInPhaseTwo) {
       EXPECT_EQ(aclSetRawTensorAddr(call.*t.tensor, nullptr), 0);
       aclOpExecutor* const executor = call.Plan();
       EXPECT_EQ(call.Run(stream()), 161001);
-      ExpectText(std::string("aclnnEluBackward: ") + t.name + " has elements but its data pointer is null");
+      ExpectText(std::string("aclnnEluBackward: ") + t.name +
+                 " has elements but its data pointer is null");
       EXPECT_EQ(aclDestroyAclOpExecutor(executor), 561103);
       EXPECT_TRUE(call.IsUntouched());
     }
@@ -192,7 +200,8 @@ TEST_F(ExecutorTest, DeadAndForeignStreams) {
   ASSERT_EQ(aclrtCreateStream(&dead), 0);
   ASSERT_EQ(aclrtDestroyStream(dead), 0);
   int64_t memory[32] = {};
-  for (aclrtStream wrong : {dead, static_cast<aclrtStream>(memory), reinterpret_cast<aclrtStream>(uintptr_t{8})}) {
+  for (aclrtStream wrong :
+       {dead, static_cast<aclrtStream>(memory), reinterpret_cast<aclrtStream>(uintptr_t{8})}) {
     EluCall call(8);
     aclOpExecutor* const executor = call.Plan();
     EXPECT_EQ(call.Run(wrong), 361001);
@@ -270,7 +279,8 @@ TEST_F(ExecutorTest, DestroyedWhileRunsArePending) {
   EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
   EXPECT_EQ(call.Run(stream()), 561103);
   EXPECT_TRUE(call.IsUntouched());
-  std::vector<std::unique_ptr<EluCall>> others;  // the slot must not serve these before the runs are over
+  std::vector<std::unique_ptr<EluCall>>
+      others;  // the slot must not serve these before the runs are over
   for (int i = 0; i < 20; ++i) {
     others.push_back(std::make_unique<EluCall>(7));
     others.back()->Plan();
@@ -288,8 +298,9 @@ TEST_F(ExecutorTest, NewAddressesByIndex) {
   struct Names {
     Setter input, output, any;
   };
-  for (const Names& set : {Names{aclSetInputTensorAddr, aclSetOutputTensorAddr, aclSetTensorAddr},
-                           Names{AclSetInputTensorAddr, AclSetOutputTensorAddr, AclSetTensorAddr}}) {
+  for (const Names& set :
+       {Names{aclSetInputTensorAddr, aclSetOutputTensorAddr, aclSetTensorAddr},
+        Names{AclSetInputTensorAddr, AclSetOutputTensorAddr, AclSetTensorAddr}}) {
     EluCall call(32);
     aclOpExecutor* const executor = call.PlanRepeatable();
     std::vector<float> dy(32, 5), x(32, 1), dx(32, 0);
@@ -479,7 +490,8 @@ TEST_F(ExecutorTest, OneWinnerAmongThreads) {
     for (int t = 0; t < 8; ++t) {
       threads.emplace_back([&, t] {
         other += aclrtSetDevice(0) != 0;
-        const aclnnStatus status = t % 2 ? call.Run(stream()) : aclDestroyAclOpExecutor(call.executor);
+        const aclnnStatus status =
+            t % 2 ? call.Run(stream()) : aclDestroyAclOpExecutor(call.executor);
         if (status == 0) ++(t % 2 ? ran : destroyed);
         if (status != 0 && status != 561103) ++other;
       });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// How views lie in memory: the questions on which direct access, and so correctness in place, depends.
+// How views lie in memory: the questions on which direct access, and so correctness in place,
+// depends.
 #include "plan/layout.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,8 @@ namespace {
 
 alignas(64) unsigned char memory[4096];
 
-Tensor View(Dims dims, Dims strides, int64_t offset = 0, void* data = memory, DType dtype = DType::kF32) {
+Tensor View(Dims dims, Dims strides, int64_t offset = 0, void* data = memory,
+            DType dtype = DType::kF32) {
   Tensor t;
   t.dtype = dtype;
   t.dims = dims;
@@ -31,7 +33,8 @@ bool Share(const Tensor& a, const Tensor& b) {
 
 TEST(Layout, RowMajorTensorsShareTheirOrder) {
   EXPECT_TRUE(Share(View({2, 3}, {3, 1}), View({2, 3}, {3, 1}, 7)));
-  EXPECT_TRUE(Share(View({2, 1, 3}, {3, 99, 1}), View({2, 1, 3}, {3, 0, 1})));  // size 1 does not matter
+  EXPECT_TRUE(
+      Share(View({2, 1, 3}, {3, 99, 1}), View({2, 1, 3}, {3, 0, 1})));  // size 1 does not matter
   EXPECT_TRUE(Share(View({}, {}), View({}, {})));
   EXPECT_TRUE(Share(View({0, 3}, {5, 5}), View({0, 3}, {1, 1})));
 }
@@ -78,7 +81,8 @@ TEST(Layout, RangesAreOfBytes) {
   EXPECT_TRUE(MayOverlap(a, View({8}, {1}, 7)));
   EXPECT_FALSE(MayOverlap(a, View({8}, {1}, 8)));
   EXPECT_FALSE(MayOverlap(View({8}, {1}, 8), a));
-  EXPECT_TRUE(MayOverlap(a, View({8}, {1}, 15, memory, DType::kF16)));   // bytes 30 to 46 against 0 to 32
+  EXPECT_TRUE(
+      MayOverlap(a, View({8}, {1}, 15, memory, DType::kF16)));  // bytes 30 to 46 against 0 to 32
   EXPECT_FALSE(MayOverlap(a, View({8}, {1}, 16, memory, DType::kF16)));  // bytes 32 to 48
   EXPECT_FALSE(MayOverlap(a, View({8}, {1}, 0, memory + 32)));
   EXPECT_TRUE(MayOverlap(a, View({8}, {1}, 0, memory + 31)));
@@ -103,7 +107,8 @@ TEST(Layout, SameElements) {
   EXPECT_FALSE(SameElements(a, View({2, 3}, {3, 1}, 5)));
   EXPECT_FALSE(SameElements(a, View({2, 3}, {1, 2}, 4)));
   EXPECT_FALSE(SameElements(a, View({3, 2}, {2, 1}, 4)));
-  EXPECT_FALSE(SameElements(a, View({2, 3}, {3, 1}, 8, memory, DType::kF16)));  // same start, other size
+  EXPECT_FALSE(
+      SameElements(a, View({2, 3}, {3, 1}, 8, memory, DType::kF16)));  // same start, other size
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// What must hold whatever the numbers are: layouts, aliases, threads and repetition do not change a bit.
+// What must hold whatever the numbers are: layouts, aliases, threads and repetition do not change a
+// bit.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ using Random = std::mt19937_64;
 struct Traits {
   const char* op;
   std::vector<const char*> linear_in;  // outputs are linear in these inputs taken together
-  bool elementwise;                    // every output element depends on the input elements at its place
+  bool elementwise;  // every output element depends on the input elements at its place
 };
 const Traits kTraits[] = {
     {"aclnnEluBackward", {"gradOutput"}, true},
@@ -147,7 +148,8 @@ class PropertyTest : public testing::Test {
     return Run(dense);
   }
 
-  CallSpec RandomCall(const harness::OperatorCases& cases, const TypeChoice& types, const Dims& dims) {
+  CallSpec RandomCall(const harness::OperatorCases& cases, const TypeChoice& types,
+                      const Dims& dims) {
     harness::Attributes attributes(Below(random_, 2) ? "" : cases.cases[0].attributes);
     return cases.make(dims, types.dtypes, attributes);
   }
@@ -159,31 +161,37 @@ class PropertyTest : public testing::Test {
 // ---- the numbers ----
 
 TEST_F(PropertyTest, LinearInTheGradient) {
-  ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
-    for (const Case& row : cases.cases) {
-      if (!row.Has("small") || row.Has("alias")) continue;
-      const auto results = [&](double a, double b) {
-        Call call(op, harness::MakeCall(op.contract, cases, row, cases.types[0]), {.data = Data::kExact});
-        for (const char* name : traits.linear_in) {
-          const int arg = op.contract.ArgIndex(name);
-          std::vector<double> first = call.Operand(arg);
-          // Multiples of 1/4 of moderate size: their sums are exact in every dtype of the cases.
-          for (size_t i = 0; i < first.size(); ++i) {
-            first[i] = a * harness::Generate(Data::kExact, 7, i) + b * harness::Generate(Data::kExact, 8, i);
+  ForEachOperator(
+      [&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
+        for (const Case& row : cases.cases) {
+          if (!row.Has("small") || row.Has("alias")) continue;
+          const auto results = [&](double a, double b) {
+            Call call(op, harness::MakeCall(op.contract, cases, row, cases.types[0]),
+                      {.data = Data::kExact});
+            for (const char* name : traits.linear_in) {
+              const int arg = op.contract.ArgIndex(name);
+              std::vector<double> first = call.Operand(arg);
+              // Multiples of 1/4 of moderate size: their sums are exact in every dtype of the
+              // cases.
+              for (size_t i = 0; i < first.size(); ++i) {
+                first[i] = a * harness::Generate(Data::kExact, 7, i) +
+                           b * harness::Generate(Data::kExact, 8, i);
+              }
+              call.SetInput(arg, first);
+            }
+            Run(call);
+            return call.Values(call.Outputs()[0]);
+          };
+          const auto one = results(1, 0), other = results(0, 1), sum = results(1, 1),
+                     scaled = results(-4, 0);
+          for (size_t i = 0; i < one.size(); ++i) {
+            const double bound = 8 * 0x1p-24 * (std::fabs(one[i]) + std::fabs(other[i]));
+            ASSERT_NEAR(sum[i], one[i] + other[i], bound) << row.name << " element " << i;
+            ASSERT_EQ(scaled[i], -4 * one[i])
+                << row.name << " element " << i;  // a power of two is exact
           }
-          call.SetInput(arg, first);
         }
-        Run(call);
-        return call.Values(call.Outputs()[0]);
-      };
-      const auto one = results(1, 0), other = results(0, 1), sum = results(1, 1), scaled = results(-4, 0);
-      for (size_t i = 0; i < one.size(); ++i) {
-        const double bound = 8 * 0x1p-24 * (std::fabs(one[i]) + std::fabs(other[i]));
-        ASSERT_NEAR(sum[i], one[i] + other[i], bound) << row.name << " element " << i;
-        ASSERT_EQ(scaled[i], -4 * one[i]) << row.name << " element " << i;  // a power of two is exact
-      }
-    }
-  });
+      });
 }
 
 // ---- layouts ----
@@ -207,31 +215,35 @@ TEST_F(PropertyTest, StridedEqualsContiguous) {
   });
 }
 
-// Tensors that are dense in one common order of the axes need no scratch memory, whichever order it is.
+// Tensors that are dense in one common order of the axes need no scratch memory, whichever order it
+// is.
 TEST_F(PropertyTest, ACommonDenseOrderNeedsNoWorkspace) {
-  ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
-    if (!traits.elementwise) return;
-    for (const TypeChoice& types : cases.types) {
-      for (int round = 0; round < 10; ++round) {
-        CallSpec spec = RandomCall(cases, types, RandomDims(random_, 6));
-        const std::vector<int> order = RandomOrder(random_, spec.args[0].tensor.rank());
-        for (size_t i = 0; i < spec.args.size(); ++i) {
-          if (!op.contract.args()[i].is_tensor()) continue;
-          SetStrides(&spec.args[i].tensor, order, [] { return 1; }, Below(random_, 5));
+  ForEachOperator(
+      [&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
+        if (!traits.elementwise) return;
+        for (const TypeChoice& types : cases.types) {
+          for (int round = 0; round < 10; ++round) {
+            CallSpec spec = RandomCall(cases, types, RandomDims(random_, 6));
+            const std::vector<int> order = RandomOrder(random_, spec.args[0].tensor.rank());
+            for (size_t i = 0; i < spec.args.size(); ++i) {
+              if (!op.contract.args()[i].is_tensor()) continue;
+              SetStrides(
+                  &spec.args[i].tensor, order, [] { return 1; }, Below(random_, 5));
+            }
+            Call call(op, spec, {.data = Data::kHostile});
+            const Bytes result = Run(call);
+            EXPECT_EQ(call.workspace_size(), 0u) << Describe(call);
+            ASSERT_EQ(result, DenseResults(call)) << Describe(call);
+          }
         }
-        Call call(op, spec, {.data = Data::kHostile});
-        const Bytes result = Run(call);
-        EXPECT_EQ(call.workspace_size(), 0u) << Describe(call);
-        ASSERT_EQ(result, DenseResults(call)) << Describe(call);
-      }
-    }
-  });
+      });
 }
 
 TEST_F(PropertyTest, MisalignedMemory) {
   ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits&) {
     for (const TypeChoice& types : cases.types) {
-      size_t size = 1;  // the largest element of the call: every address stays a multiple of its own
+      // The largest element of the call: every address stays a multiple of its own size.
+      size_t size = 1;
       for (DType t : types.dtypes) size = std::max(size, SizeOf(t));
       for (const Case& row : cases.cases) {
         if (!row.Has("small")) continue;
@@ -240,7 +252,8 @@ TEST_F(PropertyTest, MisalignedMemory) {
         const Bytes expected = Run(aligned);
         for (size_t elements : {1, 3, 7}) {
           Call call(op, made, {.data = Data::kHostile, .shift = elements * size});
-          ASSERT_EQ(Run(call), expected) << row.name << " " << types.label << " off by " << elements;
+          ASSERT_EQ(Run(call), expected)
+              << row.name << " " << types.label << " off by " << elements;
         }
       }
     }
@@ -248,7 +261,8 @@ TEST_F(PropertyTest, MisalignedMemory) {
 }
 
 TEST_F(PropertyTest, EmptyTensorsOfEveryRank) {
-  ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
+  ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases,
+                      const Traits& traits) {
     if (!traits.elementwise) return;
     for (const TypeChoice& types : cases.types) {
       for (int rank = 1; rank <= 8; ++rank) {
@@ -272,31 +286,33 @@ TEST_F(PropertyTest, EmptyTensorsOfEveryRank) {
 // ---- aliases ----
 
 TEST_F(PropertyTest, OutputInPlaceOfAnInput) {
-  ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
-    if (!traits.elementwise) return;
-    for (const TypeChoice& types : cases.types) {
-      for (int round = 0; round < 30; ++round) {
-        CallSpec spec = RandomCall(cases, types, RandomDims(random_));
-        Call model(op, spec);
-        const int output = model.Outputs()[0];
-        const int input = model.Inputs()[Below(random_, model.Inputs().size())];
-        if (SizeOf(spec.args[input].tensor.dtype) != SizeOf(spec.args[output].tensor.dtype)) continue;
-        RandomLayout(random_, true, &spec.args[input].tensor);
-        const DType dtype = spec.args[output].tensor.dtype;
-        spec.args[output].tensor = spec.args[input].tensor;
-        spec.args[output].tensor.dtype = dtype;
-        CaseCall made{spec, std::vector<int>(spec.args.size())};
-        std::iota(made.memory_of.begin(), made.memory_of.end(), 0);
-        made.memory_of[output] = input;
-        Call call(op, made, {.data = Data::kHostile, .seed = random_()});
-        const Bytes in_place = Run(call);
-        ASSERT_EQ(in_place, DenseResults(call)) << Describe(call);
-      }
-    }
-  });
+  ForEachOperator(
+      [&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
+        if (!traits.elementwise) return;
+        for (const TypeChoice& types : cases.types) {
+          for (int round = 0; round < 30; ++round) {
+            CallSpec spec = RandomCall(cases, types, RandomDims(random_));
+            Call model(op, spec);
+            const int output = model.Outputs()[0];
+            const int input = model.Inputs()[Below(random_, model.Inputs().size())];
+            if (SizeOf(spec.args[input].tensor.dtype) != SizeOf(spec.args[output].tensor.dtype))
+              continue;
+            RandomLayout(random_, true, &spec.args[input].tensor);
+            const DType dtype = spec.args[output].tensor.dtype;
+            spec.args[output].tensor = spec.args[input].tensor;
+            spec.args[output].tensor.dtype = dtype;
+            CaseCall made{spec, std::vector<int>(spec.args.size())};
+            std::iota(made.memory_of.begin(), made.memory_of.end(), 0);
+            made.memory_of[output] = input;
+            Call call(op, made, {.data = Data::kHostile, .seed = random_()});
+            const Bytes in_place = Run(call);
+            ASSERT_EQ(in_place, DenseResults(call)) << Describe(call);
+          }
+        }
+      });
 }
 
-// One block of memory in which an input and the output overlap by an odd number of bytes' worth of elements.
+// One block of memory in which an input and the output overlap, some elements apart.
 class Overlap {
  public:
   Overlap(Call& call, int input, int output, int64_t shift_elements)
@@ -342,40 +358,43 @@ class Overlap {
 };
 
 TEST_F(PropertyTest, PartialOverlapOfInputAndOutput) {
-  ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
-    if (!traits.elementwise) return;
-    for (const TypeChoice& types : cases.types) {
-      for (int64_t shift : {-37, -3, -1, 0, 1, 2, 64}) {
-        for (const bool transposed : {false, true}) {
-          CallSpec spec = RandomCall(cases, types, {23, 31});
-          Call model(op, spec);
-          const int output = model.Outputs()[0];
-          const int input = model.Inputs()[Below(random_, model.Inputs().size())];
-          if (transposed) harness::SetLayout("transposed", &spec.args[output].tensor);
-          Call call(op, spec, {.data = Data::kHostile, .seed = random_()});
-          const Bytes expected = DenseResults(call);
-          const Overlap overlap(call, input, output, shift);
-          ASSERT_EQ(call.Execute(session_.stream()), 0);
-          ASSERT_EQ(overlap.Result(), expected)
-              << Describe(call) << "\n  output " << shift << " elements behind argument " << input;
-          EXPECT_EQ(overlap.CheckGuards(), "");
+  ForEachOperator(
+      [&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
+        if (!traits.elementwise) return;
+        for (const TypeChoice& types : cases.types) {
+          for (int64_t shift : {-37, -3, -1, 0, 1, 2, 64}) {
+            for (const bool transposed : {false, true}) {
+              CallSpec spec = RandomCall(cases, types, {23, 31});
+              Call model(op, spec);
+              const int output = model.Outputs()[0];
+              const int input = model.Inputs()[Below(random_, model.Inputs().size())];
+              if (transposed) harness::SetLayout("transposed", &spec.args[output].tensor);
+              Call call(op, spec, {.data = Data::kHostile, .seed = random_()});
+              const Bytes expected = DenseResults(call);
+              const Overlap overlap(call, input, output, shift);
+              ASSERT_EQ(call.Execute(session_.stream()), 0);
+              ASSERT_EQ(overlap.Result(), expected) << Describe(call) << "\n  output " << shift
+                                                    << " elements behind argument " << input;
+              EXPECT_EQ(overlap.CheckGuards(), "");
+            }
+          }
         }
-      }
-    }
-  });
+      });
 }
 
-// An output view that overlaps itself has one result, the last in row-major order, with any number of threads.
+// An output view that overlaps itself has one result, the last in row-major order, with any number
+// of threads.
 TEST_F(PropertyTest, OutputsThatOverlapThemselves) {
   ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits&) {
     const Dims dims{300, 401};
     // {1, 2} and {3, 7}: sorted by stride, the last writer would be another.
-    for (const Dims& strides : {Dims{1, 1}, Dims{0, 1}, Dims{1, 0}, Dims{0, 0}, Dims{200, 1}, Dims{1, 2},
-                                Dims{3, 7}}) {
+    for (const Dims& strides :
+         {Dims{1, 1}, Dims{0, 1}, Dims{1, 0}, Dims{0, 0}, Dims{200, 1}, Dims{1, 2}, Dims{3, 7}}) {
       CallSpec spec = RandomCall(cases, cases.types[0], dims);
       Call model(op, spec, {.data = Data::kRandom});
       const int output = model.Outputs()[0];
-      const std::vector<double> whole = harness::Decode(spec.args[output].tensor.dtype, DenseResults(model));
+      const std::vector<double> whole =
+          harness::Decode(spec.args[output].tensor.dtype, DenseResults(model));
       spec.args[output].tensor.strides = strides;
       const std::vector<int64_t> offsets = harness::ElementOffsets(spec.args[output].tensor);
       std::vector<double> last(*std::max_element(offsets.begin(), offsets.end()) + 1);
@@ -386,7 +405,8 @@ TEST_F(PropertyTest, OutputsThatOverlapThemselves) {
         Run(call);
         const std::vector<double> got = call.Values(output);
         for (size_t i = 0; i < got.size(); ++i) {
-          ASSERT_EQ(got[i], last[offsets[i]]) << ToString(strides) << " element " << i << ", " << threads;
+          ASSERT_EQ(got[i], last[offsets[i]])
+              << ToString(strides) << " element " << i << ", " << threads;
         }
       }
     }
@@ -395,7 +415,8 @@ TEST_F(PropertyTest, OutputsThatOverlapThemselves) {
 
 // ---- threads and repetition ----
 
-// Guards and gaps are the numeric tests' matter: on long tensors looking at them takes longer than the rest.
+// Guards and gaps are the numeric tests' matter: on long tensors looking at them takes longer than
+// the rest.
 TEST_F(PropertyTest, AnyNumberOfThreadsAndAnyRunGivesTheSameBits) {
   const auto results = [&](Call& call, int threads) {
     cpu::SetMaxThreads(threads);

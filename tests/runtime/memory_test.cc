@@ -123,8 +123,8 @@ TEST_F(MemoryTest, FreeDoesNotTakeTheOtherKind) {
   EXPECT_ACL_FAILURE(107000, aclrtFreeHost(device.get()), "device memory of aclrtMalloc");
 }
 
-// Pages nobody touched count as allocated: without that the machine would promise the same memory to
-// many blocks and end the process when they are used.
+// Pages nobody touched count as allocated: without that the machine would promise the same memory
+// to many blocks and end the process when they are used.
 TEST_F(MemoryTest, UntouchedMemoryCounts) {
   const size_t total = MachineMemory().total;
   std::vector<void*> blocks;
@@ -390,8 +390,8 @@ TEST_F(MemoryTest, CacheCallsOnlyCheck) {
   EXPECT_EQ(aclrtCmoAsync(block.get(), 64, ACL_RT_CMO_TYPE_FLUSH, &stream_), 107017);
 }
 
-// Samples hold device memory in smart pointers whose destructors run after aclFinalize. In a process of
-// its own, because finalising is for good.
+// Samples hold device memory in smart pointers whose destructors run after aclFinalize. In a
+// process of its own, because finalising is for good.
 TEST(MemoryLifetimeDeathTest, FreeAfterResetAndFinalise) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
