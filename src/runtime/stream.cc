@@ -10,7 +10,6 @@
 #include "core/handle_table.h"
 #include "runtime/backends.h"
 #include "runtime/internal.h"
-#include "runtime/memory.h"
 #include "runtime/submit.h"
 
 namespace anyacl::runtime {
@@ -41,11 +40,9 @@ void LockForFork() {
   DeviceMutex().lock();
   SpareStreamMutex().lock();
   ReportMutex().lock();
-  MemoryMap::Get().mutex().lock();
 }
 
 void UnlockInParent() {
-  MemoryMap::Get().mutex().unlock();
   ReportMutex().unlock();
   SpareStreamMutex().unlock();
   DeviceMutex().unlock();

@@ -20,8 +20,7 @@ namespace anyacl::fuzz {
 namespace {
 
 constexpr int64_t kSpan = 8192;  // bytes behind its address that a tensor with memory may reach
-constexpr int64_t kMaxElements =
-    2048;  // of such a tensor: broadcast views are long in little memory
+constexpr int64_t kMaxElements = 2048;  // of such a tensor: a broadcast view is long in few bytes
 constexpr uint64_t kMaxWorkspace = 1 << 20;
 constexpr int kMaxSteps = 64;
 
