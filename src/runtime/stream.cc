@@ -10,6 +10,7 @@
 #include "core/handle_table.h"
 #include "runtime/backends.h"
 #include "runtime/internal.h"
+#include "runtime/memory.h"
 #include "runtime/submit.h"
 
 namespace anyacl::runtime {
@@ -40,9 +41,11 @@ void LockForFork() {
   DeviceMutex().lock();
   SpareStreamMutex().lock();
   ReportMutex().lock();
+  MemoryMap::Get().mutex().lock();
 }
 
 void UnlockInParent() {
+  MemoryMap::Get().mutex().unlock();
   ReportMutex().unlock();
   SpareStreamMutex().unlock();
   DeviceMutex().unlock();
@@ -166,7 +169,8 @@ Status ResolveStream(const char* function, const void* handle, Stream** stream) 
     return Status();
   }
   *stream = FindStream(handle);
-  if (*stream) [[likely]] return Status();
+  if (*stream) [[likely]]
+    return Status();
   return Fail(code::kRtInvalidHandle, function, "stream must be a live stream, got {}", handle);
 }
 
@@ -270,7 +274,8 @@ Deadline DeadlineIn(int32_t milliseconds) {
 Status RequireTimeout(const char* function, int32_t milliseconds) {
   if (milliseconds > 0 || milliseconds == -1) return Status();
   return Fail(code::kRtParamInvalid, function,
-              "timeout must be -1 (forever) or a positive number of milliseconds, got {}", milliseconds);
+              "timeout must be -1 (forever) or a positive number of milliseconds, got {}",
+              milliseconds);
 }
 
 const Backend& CurrentBackend() { return CpuBackend(); }

@@ -50,7 +50,7 @@ void Note(void* data) {
   call.order->push_back(call.number);
 }
 
-// --- host functions -----------------------------------------------------------------------------------------
+// --- host functions ---
 
 TEST_F(StreamTest, HostFunctionRunsInOrderOnARuntimeThread) {
   std::vector<int> order;
@@ -95,7 +95,7 @@ TEST_F(StreamTest, HostFunctionThatWaitsForItsOwnStreamIsRefused) {
   EXPECT_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
 }
 
-// --- subscribed callbacks -------------------------------------------------------------------------------------
+// --- subscribed callbacks ---
 
 TEST_F(StreamTest, CallbackNeedsASubscription) {
   std::vector<int> order;
@@ -196,11 +196,12 @@ TEST_F(StreamTest, DestroyedStreamLosesItsSubscription) {
 TEST_F(StreamTest, CallbackArguments) {
   ASSERT_EQ(aclrtSubscribeReport(1, stream_), ACL_SUCCESS);
   EXPECT_EQ(aclrtLaunchCallback(nullptr, nullptr, ACL_CALLBACK_BLOCK, stream_), 100000);
-  EXPECT_EQ(aclrtLaunchCallback(Note, nullptr, static_cast<aclrtCallbackBlockType>(2), stream_), 100000);
+  EXPECT_EQ(aclrtLaunchCallback(Note, nullptr, static_cast<aclrtCallbackBlockType>(2), stream_),
+            100000);
   EXPECT_EQ(aclrtUnSubscribeReport(1, stream_), ACL_SUCCESS);
 }
 
-// --- exception callbacks -----------------------------------------------------------------------------------------
+// --- exception callbacks ---
 
 struct Failure {
   uint32_t stream = 0, device = 0, code = 0, thread = 0, task = 0;

@@ -28,7 +28,7 @@ uint32_t VisibleWith(const char* visible) {
   return count;
 }
 
-// --- environment ---------------------------------------------------------------------------------------------
+// --- environment ---
 
 TEST(Devices, CountComesFromTheEnvironment) {
   uint32_t count = 0;
@@ -60,14 +60,20 @@ TEST(VisibleDevices, IndexIsThePositionInTheList) {
   });
 }
 
-TEST(VisibleDevices, StopsAtBadCharacter) { EXPECT_IN_FRESH_PROCESS(CHILD_EQ(VisibleWith("0,1,x,3"), 2)); }
+TEST(VisibleDevices, StopsAtBadCharacter) {
+  EXPECT_IN_FRESH_PROCESS(CHILD_EQ(VisibleWith("0,1,x,3"), 2));
+}
 TEST(VisibleDevices, SpaceIsBad) { EXPECT_IN_FRESH_PROCESS(CHILD_EQ(VisibleWith("0, 1"), 1)); }
-TEST(VisibleDevices, StopsAtInvalidId) { EXPECT_IN_FRESH_PROCESS(CHILD_EQ(VisibleWith("0,1,9,2"), 2)); }
+TEST(VisibleDevices, StopsAtInvalidId) {
+  EXPECT_IN_FRESH_PROCESS(CHILD_EQ(VisibleWith("0,1,9,2"), 2));
+}
 TEST(VisibleDevices, MustAscend) { EXPECT_IN_FRESH_PROCESS(CHILD_EQ(VisibleWith("2,1,3"), 1)); }
 TEST(VisibleDevices, NegativeHidesAll) { EXPECT_IN_FRESH_PROCESS(CHILD_EQ(VisibleWith("-1"), 0)); }
-TEST(VisibleDevices, TrailingGarbageOfAnId) { EXPECT_IN_FRESH_PROCESS(CHILD_EQ(VisibleWith("0,1a"), 1)); }
+TEST(VisibleDevices, TrailingGarbageOfAnId) {
+  EXPECT_IN_FRESH_PROCESS(CHILD_EQ(VisibleWith("0,1a"), 1));
+}
 
-// --- selection -----------------------------------------------------------------------------------------------
+// --- selection ---
 
 TEST(Selection, NothingSelectedGives107002) {
   InNewThread([] {
@@ -76,7 +82,8 @@ TEST(Selection, NothingSelectedGives107002) {
     aclrtStream stream = nullptr;
     aclrtEvent event = nullptr;
     aclrtContext context = nullptr;
-    EXPECT_ACL_FAILURE(107002, aclrtGetDevice(&device), "aclrtGetDevice: this thread has no current context");
+    EXPECT_ACL_FAILURE(107002, aclrtGetDevice(&device),
+                       "aclrtGetDevice: this thread has no current context");
     EXPECT_EQ(aclrtGetDevice(&device), 107002);  // asking did not select anything
     EXPECT_EQ(aclrtMalloc(&pointer, 16, ACL_MEM_MALLOC_HUGE_FIRST), 107002);
     EXPECT_EQ(aclrtMallocHost(&pointer, 16), 107002);
@@ -127,7 +134,7 @@ TEST_F(DeviceTest, ThreadsShareTheImplicitContext) {
   EXPECT_NE(my_stream, nullptr);
 }
 
-// --- reset ---------------------------------------------------------------------------------------------------
+// --- reset ---
 
 TEST(Reset, CountsPerDevice) {
   EXPECT_EQ(aclrtSetDevice(1), ACL_SUCCESS);
@@ -138,7 +145,8 @@ TEST(Reset, CountsPerDevice) {
   EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);  // still there
   EXPECT_EQ(aclrtResetDevice(1), ACL_SUCCESS);
   EXPECT_EQ(aclrtSynchronizeStream(stream), 107017);  // released with the implicit context
-  EXPECT_ACL_FAILURE(507007, aclrtResetDevice(1), "aclrtResetDevice: device 1 must have been selected");
+  EXPECT_ACL_FAILURE(507007, aclrtResetDevice(1),
+                     "aclrtResetDevice: device 1 must have been selected");
   int32_t device = -1;
   EXPECT_EQ(aclrtGetDevice(&device), 107002);
 }
@@ -196,7 +204,7 @@ TEST(Reset, OtherThreadFollowsTheNewImplicitContext) {
   EXPECT_EQ(aclrtSynchronizeDevice(), 107002);
 }
 
-// --- explicit contexts -------------------------------------------------------------------------------------------
+// --- explicit contexts ---
 
 TEST(Context, CreateMakesItCurrent) {
   InNewThread([] {
@@ -279,7 +287,7 @@ TEST(Context, PrimaryState) {
   EXPECT_EQ(aclrtGetPrimaryCtxState(9, nullptr, &active), 107001);
 }
 
-// --- options -----------------------------------------------------------------------------------------------------
+// --- options ---
 
 TEST_F(DeviceTest, ProcessOptions) {
   int64_t value = 7;
@@ -290,7 +298,8 @@ TEST_F(DeviceTest, ProcessOptions) {
     EXPECT_EQ(aclrtGetSysParamOpt(ACL_OPT_DETERMINISTIC, &value), ACL_SUCCESS);
     EXPECT_EQ(value, level);
   }
-  EXPECT_ACL_FAILURE(100000, aclrtSetSysParamOpt(ACL_OPT_DETERMINISTIC, 4), "must be in [0, 3], got 4");
+  EXPECT_ACL_FAILURE(100000, aclrtSetSysParamOpt(ACL_OPT_DETERMINISTIC, 4),
+                     "must be in [0, 3], got 4");
   EXPECT_EQ(aclrtSetSysParamOpt(ACL_OPT_STRONG_CONSISTENCY, 2), 100000);
   EXPECT_EQ(aclrtSetSysParamOpt(ACL_OPT_ENABLE_DEBUG_KERNEL, 2), 100000);
   EXPECT_EQ(aclrtSetSysParamOpt(static_cast<aclSysParamOpt>(99), 0), 100000);
@@ -301,7 +310,8 @@ TEST_F(DeviceTest, ContextOptions) {
   int64_t value = 7;
   aclrtContext context = nullptr;
   EXPECT_EQ(aclrtCreateContext(&context, 0), ACL_SUCCESS);
-  EXPECT_ACL_FAILURE(107021, aclrtCtxGetSysParamOpt(ACL_OPT_DETERMINISTIC, &value), "was never set");
+  EXPECT_ACL_FAILURE(107021, aclrtCtxGetSysParamOpt(ACL_OPT_DETERMINISTIC, &value),
+                     "was never set");
   EXPECT_EQ(aclrtCtxSetSysParamOpt(ACL_OPT_DETERMINISTIC, 1), ACL_SUCCESS);
   EXPECT_EQ(aclrtCtxGetSysParamOpt(ACL_OPT_DETERMINISTIC, &value), ACL_SUCCESS);
   EXPECT_EQ(value, 1);
@@ -314,7 +324,7 @@ TEST_F(DeviceTest, ContextOptions) {
   InNewThread([] { EXPECT_EQ(aclrtCtxSetSysParamOpt(ACL_OPT_DETERMINISTIC, 1), 107002); });
 }
 
-// --- facts, peers, limits --------------------------------------------------------------------------------------------
+// --- facts, peers, limits ---
 
 TEST_F(DeviceTest, Facts) {
   aclrtRunMode mode = ACL_DEVICE;
@@ -322,8 +332,8 @@ TEST_F(DeviceTest, Facts) {
   EXPECT_EQ(mode, ACL_HOST);
   EXPECT_EQ(aclrtGetRunMode(nullptr), 100000);
   for (const aclrtDevAttr attribute :
-       {ACL_DEV_ATTR_AICORE_CORE_NUM, ACL_DEV_ATTR_VECTOR_CORE_NUM, ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE,
-        ACL_DEV_ATTR_L2_CACHE_SIZE, ACL_DEV_ATTR_NPU_ARCH}) {
+       {ACL_DEV_ATTR_AICORE_CORE_NUM, ACL_DEV_ATTR_VECTOR_CORE_NUM,
+        ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE, ACL_DEV_ATTR_L2_CACHE_SIZE, ACL_DEV_ATTR_NPU_ARCH}) {
     int64_t value = 0;
     EXPECT_EQ(aclrtGetDeviceInfo(0, attribute, &value), ACL_SUCCESS);
     EXPECT_GT(value, 0) << attribute;
@@ -438,7 +448,7 @@ TEST_F(DeviceTest, CaptureOfAnIdleStreamIsNone) {
   EXPECT_EQ(mode, ACL_MODEL_RI_CAPTURE_MODE_RELAXED);
 }
 
-// --- many ------------------------------------------------------------------------------------------------------------
+// --- many ---
 
 // 8 threads, 8 streams, 4 devices: each stream keeps its order, each thread its device, and events carry
 // work from one stream of a device to the other.

@@ -16,7 +16,8 @@ class EventTest : public StreamTest {
  protected:
   void SetUp() override {
     StreamTest::SetUp();
-    ASSERT_EQ(aclrtCreateEventExWithFlag(&event_, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE), ACL_SUCCESS);
+    ASSERT_EQ(aclrtCreateEventExWithFlag(&event_, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE),
+              ACL_SUCCESS);
   }
   void TearDown() override {
     EXPECT_EQ(aclrtDestroyEvent(event_), ACL_SUCCESS);
@@ -34,7 +35,7 @@ class EventTest : public StreamTest {
   aclrtEvent event_ = nullptr;
 };
 
-// --- what a record captures -----------------------------------------------------------------------------------
+// --- what a record captures ---
 
 TEST_F(EventTest, BothQuerySenses) {
   Gate gate(stream_);
@@ -78,7 +79,7 @@ TEST_F(EventTest, RecordAgainReplaces) {
   EXPECT_EQ(aclrtSynchronizeEvent(event_), ACL_SUCCESS);
 }
 
-// --- waits ----------------------------------------------------------------------------------------------------
+// --- waits ---
 
 TEST_F(EventTest, WaitOrdersStreams) {
   std::vector<int> order;
@@ -104,7 +105,8 @@ TEST_F(EventTest, WaitIsNotChangedByLaterRecords) {
     Gate closed(third);
     ASSERT_EQ(aclrtRecordEvent(event_, third), ACL_SUCCESS);
     gate.Open();
-    EXPECT_EQ(aclrtSynchronizeStream(other_), ACL_SUCCESS);  // although the last record is still pending
+    EXPECT_EQ(aclrtSynchronizeStream(other_),
+              ACL_SUCCESS);  // although the last record is still pending
     EXPECT_EQ(order.size(), 1u);
     EXPECT_FALSE(Complete(event_));
   }
@@ -143,7 +145,8 @@ TEST_F(EventTest, WaitTimeoutIsInSecondsAndShowsLater) {
   ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(aclrtStreamWaitEventWithTimeout(other_, event_, 1), ACL_SUCCESS);
-  EXPECT_ACL_FAILURE(107019, aclrtSynchronizeStream(other_), "aclrtStreamWaitEventWithTimeout failed");
+  EXPECT_ACL_FAILURE(107019, aclrtSynchronizeStream(other_),
+                     "aclrtStreamWaitEventWithTimeout failed");
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(900));
   EXPECT_EQ(aclrtStreamWaitEventWithTimeout(other_, event_, -1), 107000);
   ASSERT_EQ(aclrtSetOpWaitTimeout(1), ACL_SUCCESS);  // for waits without a limit of their own
@@ -164,7 +167,7 @@ TEST_F(EventTest, ZeroSecondsIsNoLimit) {
   EXPECT_EQ(order.size(), 1u);
 }
 
-// --- host waits --------------------------------------------------------------------------------------------------
+// --- host waits ---
 
 TEST_F(EventTest, SynchronizeTimeoutIsInMilliseconds) {
   Gate gate(stream_);
@@ -183,7 +186,7 @@ TEST_F(EventTest, FailureShowsAtSynchronize) {
   EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
 }
 
-// --- times -----------------------------------------------------------------------------------------------------------
+// --- times ---
 
 TEST_F(EventTest, ElapsedTimeIsRealMilliseconds) {
   aclrtEvent end = nullptr;
@@ -191,7 +194,8 @@ TEST_F(EventTest, ElapsedTimeIsRealMilliseconds) {
   const auto before = std::chrono::steady_clock::now();
   ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
   ASSERT_EQ(aclrtLaunchHostFunc(
-                stream_, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr),
+                stream_, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); },
+                nullptr),
             ACL_SUCCESS);
   ASSERT_EQ(aclrtRecordEvent(end, stream_), ACL_SUCCESS);
   ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
@@ -210,15 +214,19 @@ TEST_F(EventTest, ElapsedTimeIsRealMilliseconds) {
 
 TEST_F(EventTest, ElapsedTimeNeedsBothReached) {
   aclrtEvent end = nullptr;
-  ASSERT_EQ(aclrtCreateEventExWithFlag(&end, ACL_EVENT_SYNC), ACL_SUCCESS);  // without TIME_LINE, as clients do
+  ASSERT_EQ(aclrtCreateEventExWithFlag(&end, ACL_EVENT_SYNC),
+            ACL_SUCCESS);  // without TIME_LINE, as clients do
   float ms = -1;
-  EXPECT_ACL_FAILURE(107006, aclrtEventElapsedTime(&ms, event_, end), "startEvent was never recorded");
+  EXPECT_ACL_FAILURE(107006, aclrtEventElapsedTime(&ms, event_, end),
+                     "startEvent was never recorded");
   ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
-  EXPECT_ACL_FAILURE(107006, aclrtEventElapsedTime(&ms, event_, end), "endEvent was never recorded");
+  EXPECT_ACL_FAILURE(107006, aclrtEventElapsedTime(&ms, event_, end),
+                     "endEvent was never recorded");
   {
     Gate gate(stream_);
     ASSERT_EQ(aclrtRecordEvent(end, stream_), ACL_SUCCESS);
-    EXPECT_ACL_FAILURE(107006, aclrtEventElapsedTime(&ms, event_, end), "endEvent has not been reached");
+    EXPECT_ACL_FAILURE(107006, aclrtEventElapsedTime(&ms, event_, end),
+                       "endEvent has not been reached");
   }
   EXPECT_EQ(aclrtEventElapsedTime(&ms, event_, end), ACL_SUCCESS);
   EXPECT_GE(ms, 0.0f);
@@ -226,7 +234,7 @@ TEST_F(EventTest, ElapsedTimeNeedsBothReached) {
   EXPECT_EQ(aclrtDestroyEvent(end), ACL_SUCCESS);
 }
 
-// --- life ----------------------------------------------------------------------------------------------------------------
+// --- life ---
 
 TEST_F(EventTest, DestroyWhilePendingDoesNotBlock) {
   aclrtEvent event = nullptr;

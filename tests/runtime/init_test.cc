@@ -25,7 +25,7 @@ std::string WriteConfig(const std::string& text) {
   return path;
 }
 
-// --- counting ------------------------------------------------------------------------------------------
+// --- counting ---
 
 TEST(Init, SecondInitCountsAndSaysSo) {
   EXPECT_IN_FRESH_PROCESS({
@@ -83,7 +83,7 @@ TEST(Init, RuntimeWorksWithoutInit) {
   });
 }
 
-// --- configuration ------------------------------------------------------------------------------------------
+// --- configuration ---
 
 TEST(Config, NullEmptyAndBracesMeanDefaults) {
   EXPECT_IN_FRESH_PROCESS({
@@ -128,9 +128,10 @@ TEST(Config, NestingLimit) {
 
 TEST(Config, KnownAndUnknownKeysAreAccepted) {
   EXPECT_IN_FRESH_PROCESS({
-    CHILD_OK(aclInit(WriteConfig(R"({"dump": {"dump_path": "/tmp", "dump_list": []}, "max_opqueue_num": "20000",
+    CHILD_OK(aclInit(
+        WriteConfig(R"({"dump": {"dump_path": "/tmp", "dump_list": []}, "max_opqueue_num": "20000",
       "StackSize": {"aicore_stack_size": 32768}, "profiler": {"switch": "off"}, "whatever": 1})")
-                         .c_str()));
+            .c_str()));
   });
 }
 
@@ -160,7 +161,8 @@ TEST(Config, DefaultDeviceIsSelectedImplicitly) {
 
 TEST(Config, DefaultDeviceMustExist) {
   EXPECT_IN_FRESH_PROCESS({
-    CHILD_EQ(aclInit(WriteConfig("{\"defaultDevice\": {\"default_device\": \"4\"}}").c_str()), 100000);
+    CHILD_EQ(aclInit(WriteConfig("{\"defaultDevice\": {\"default_device\": \"4\"}}").c_str()),
+             100000);
     CHILD_EQ(aclInit(WriteConfig("{\"defaultDevice\": 1}").c_str()), 100000);
   });
 }
@@ -191,7 +193,7 @@ TEST(AclnnInit, SucceedsWithAnyContent) {
   });
 }
 
-// --- hooks ----------------------------------------------------------------------------------------------------
+// --- hooks ---
 
 struct Seen {
   int calls = 0;
@@ -228,7 +230,7 @@ TEST(Hooks, RunInsideInitOrAtOnce) {
   });
 }
 
-// --- exit and fork ----------------------------------------------------------------------------------------------
+// --- exit and fork ---
 
 void SleepForever(void*) {
   while (true) pause();
@@ -293,7 +295,7 @@ TEST(Fork, ChildDoesNotHang) {
   });
 }
 
-// --- versions, product -----------------------------------------------------------------------------------------------
+// --- versions, product ---
 
 TEST(Version, OneCannVersionEverywhere) {
   int32_t major = 0, minor = 0, patch = 0, number = 0;
@@ -353,14 +355,15 @@ TEST(Product, Names) {
   EXPECT_FALSE(ProductOf(""));
 }
 
-// --- error text and last error ---------------------------------------------------------------------------------------
+// --- error text and last error ---
 
 TEST(ErrorText, ReturnsAndClears) {
   aclGetRecentErrMsg();
   EXPECT_EQ(aclrtSetDevice(-1), 107001);
   const char* text = aclGetRecentErrMsg();
   ASSERT_NE(text, nullptr);
-  EXPECT_NE(std::string(text).find("aclrtSetDevice: device must be in [0, 4), got -1"), std::string::npos)
+  EXPECT_NE(std::string(text).find("aclrtSetDevice: device must be in [0, 4), got -1"),
+            std::string::npos)
       << text;
   EXPECT_EQ(aclGetRecentErrMsg(), nullptr);
 }

@@ -21,7 +21,7 @@ aclrtStreamStatus StatusOf(aclrtStream stream) {
   return status;
 }
 
-// --- order and asynchrony ----------------------------------------------------------------------------------
+// --- order and asynchrony ---
 
 TEST_F(StreamTest, RunsInOrder) {
   std::vector<int> order;
@@ -137,16 +137,18 @@ TEST_F(StreamTest, FenceCoversWhatWasQueuedBefore) {
   EXPECT_TRUE(fence.Done());  // although the other stream is busy by now
 }
 
-// --- handles ---------------------------------------------------------------------------------------------------
+// --- handles ---
 
 TEST_F(StreamTest, DeadAndForeignHandles) {
   aclrtStream dead = nullptr;
   ASSERT_EQ(aclrtCreateStream(&dead), ACL_SUCCESS);
   ASSERT_EQ(aclrtDestroyStream(dead), ACL_SUCCESS);
   int local = 0;
-  for (aclrtStream wrong : {dead, static_cast<aclrtStream>(&local), reinterpret_cast<aclrtStream>(1)}) {
+  for (aclrtStream wrong :
+       {dead, static_cast<aclrtStream>(&local), reinterpret_cast<aclrtStream>(1)}) {
     aclrtStreamStatus status;
-    EXPECT_ACL_FAILURE(107017, aclrtDestroyStream(wrong), "aclrtDestroyStream: stream must be a live stream");
+    EXPECT_ACL_FAILURE(107017, aclrtDestroyStream(wrong),
+                       "aclrtDestroyStream: stream must be a live stream");
     EXPECT_EQ(aclrtDestroyStreamForce(wrong), 107017);
     EXPECT_EQ(aclrtSynchronizeStream(wrong), 107017);
     EXPECT_EQ(aclrtStreamQuery(wrong, &status), 107017);
@@ -265,7 +267,7 @@ TEST_F(StreamTest, CreateAndDestroyManyTimes) {
   }
 }
 
-// --- timeouts -----------------------------------------------------------------------------------------------------
+// --- timeouts ---
 
 TEST_F(StreamTest, TimeoutsAreMilliseconds) {
   Gate gate(stream_);
@@ -279,17 +281,19 @@ TEST_F(StreamTest, TimeoutsAreMilliseconds) {
 
 TEST_F(StreamTest, ZeroAndBelowMinusOneAreRejected) {
   for (const int32_t timeout : {0, -2}) {
-    EXPECT_ACL_FAILURE(107000, aclrtSynchronizeStreamWithTimeout(stream_, timeout), "timeout must be -1");
+    EXPECT_ACL_FAILURE(107000, aclrtSynchronizeStreamWithTimeout(stream_, timeout),
+                       "timeout must be -1");
     EXPECT_EQ(aclrtSynchronizeDeviceWithTimeout(timeout), 107000);
   }
 }
 
-// --- failures -----------------------------------------------------------------------------------------------------
+// --- failures ---
 
 TEST_F(StreamTest, FailureShowsAtTheNextSynchronize) {
   for (const uint64_t cost : {uint64_t{0}, kLarge}) {
     ASSERT_EQ(Submit(stream_, FailingWork(507015, cost)), 0);
-    EXPECT_ACL_FAILURE(507015, aclrtSynchronizeStream(stream_), "aclrtSynchronizeStream: aclnnBroken failed");
+    EXPECT_ACL_FAILURE(507015, aclrtSynchronizeStream(stream_),
+                       "aclrtSynchronizeStream: aclnnBroken failed");
     EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   }
 }
@@ -321,7 +325,8 @@ TEST(FailureMode, StopStopsTheContext) {
   ASSERT_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
   ASSERT_EQ(aclrtCreateStream(&other), ACL_SUCCESS);
   ASSERT_EQ(aclrtSetStreamFailureMode(stream, ACL_STOP_ON_FAILURE), ACL_SUCCESS);
-  EXPECT_ACL_FAILURE(107000, aclrtSetStreamFailureMode(stream, ACL_CONTINUE_ON_FAILURE), "only once");
+  EXPECT_ACL_FAILURE(107000, aclrtSetStreamFailureMode(stream, ACL_CONTINUE_ON_FAILURE),
+                     "only once");
   EXPECT_EQ(aclrtSetStreamFailureMode(other, 2), 100000);
   aclrtStreamAttrValue value = {};
   EXPECT_EQ(aclrtGetStreamAttribute(stream, ACL_STREAM_ATTR_FAILURE_MODE, &value), ACL_SUCCESS);
@@ -342,7 +347,7 @@ TEST(FailureMode, StopStopsTheContext) {
   EXPECT_EQ(aclrtResetDevice(3), ACL_SUCCESS);
 }
 
-// --- abort --------------------------------------------------------------------------------------------------------
+// --- abort ---
 
 TEST_F(StreamTest, AbortDropsQueuedWork) {
   std::vector<int> order;
@@ -407,11 +412,12 @@ TEST_F(StreamTest, DeviceTaskAbort) {
   EXPECT_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
 }
 
-// --- attributes ----------------------------------------------------------------------------------------------------
+// --- attributes ---
 
 TEST_F(StreamTest, FlagsAndPriority) {
   aclrtStream stream = nullptr;
-  ASSERT_EQ(aclrtCreateStreamWithConfig(&stream, 5, ACL_STREAM_FAST_LAUNCH | 0x80000000u), ACL_SUCCESS);
+  ASSERT_EQ(aclrtCreateStreamWithConfig(&stream, 5, ACL_STREAM_FAST_LAUNCH | 0x80000000u),
+            ACL_SUCCESS);
   uint32_t priority = 0, flags = 0;
   EXPECT_EQ(aclrtStreamGetPriority(stream, &priority), ACL_SUCCESS);
   EXPECT_EQ(priority, 5u);
@@ -450,7 +456,8 @@ TEST_F(StreamTest, Attributes) {
   uint32_t flag = 0;
   EXPECT_EQ(aclrtGetStreamOverflowSwitch(stream_, &flag), ACL_SUCCESS);
   EXPECT_EQ(flag, 1u);
-  EXPECT_EQ(aclrtGetStreamAttribute(stream_, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &value), ACL_SUCCESS);
+  EXPECT_EQ(aclrtGetStreamAttribute(stream_, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &value),
+            ACL_SUCCESS);
   EXPECT_EQ(value.overflowSwitch, 1u);
   EXPECT_EQ(aclrtSetStreamAttribute(stream_, static_cast<aclrtStreamAttr>(9), &value), 100000);
   EXPECT_EQ(aclrtSetStreamAttribute(stream_, ACL_STREAM_ATTR_PRIORITY, nullptr), 100000);
@@ -464,7 +471,7 @@ TEST_F(StreamTest, ExecuteTimeoutsAreAccepted) {
   EXPECT_EQ(aclrtSetOpExecuteTimeOutV2(1000, nullptr), 100000);
 }
 
-// --- words of memory -------------------------------------------------------------------------------------------------
+// --- words of memory ---
 
 TEST_F(StreamTest, ValueWriteAndWait) {
   void* word = nullptr;
@@ -497,7 +504,7 @@ TEST_F(StreamTest, ValueWriteAndWait) {
   EXPECT_EQ(aclrtFree(word), ACL_SUCCESS);
 }
 
-// --- many threads, one stream ------------------------------------------------------------------------------------------
+// --- many threads, one stream ---
 
 TEST_F(StreamTest, ManyThreadsSubmitToOneStream) {
   std::vector<int> order;  // guarded by the stream's order alone

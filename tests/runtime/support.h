@@ -26,10 +26,10 @@ inline constexpr int kDevices = 4;
 
 // What happens in a process of its own: fresh state, its own environment, and a real exit. The test binary
 // is started again for it, so nothing of the library may be used before it in the same test.
-#define EXPECT_IN_FRESH_PROCESS(...)                                \
-  do {                                                              \
-    GTEST_FLAG_SET(death_test_style, "threadsafe");                 \
-    const auto anyacl_body = [] { __VA_ARGS__; };                   \
+#define EXPECT_IN_FRESH_PROCESS(...)                                      \
+  do {                                                                    \
+    GTEST_FLAG_SET(death_test_style, "threadsafe");                       \
+    const auto anyacl_body = [] { __VA_ARGS__; };                         \
     EXPECT_EXIT(RunAndExit(anyacl_body), testing::ExitedWithCode(0), ""); \
   } while (false)
 
@@ -41,13 +41,13 @@ void RunAndExit(Body&& body) {
 }
 
 // For use in such a process.
-#define CHILD_EQ(call, wanted)                                                          \
-  do {                                                                                  \
-    const long long anyacl_got = static_cast<long long>(call);                          \
-    if (anyacl_got != static_cast<long long>(wanted)) {                                 \
+#define CHILD_EQ(call, wanted)                                                              \
+  do {                                                                                      \
+    const long long anyacl_got = static_cast<long long>(call);                              \
+    if (anyacl_got != static_cast<long long>(wanted)) {                                     \
       std::fprintf(stderr, "%s:%d: %s gave %lld\n", __FILE__, __LINE__, #call, anyacl_got); \
-      _exit(1);                                                                         \
-    }                                                                                   \
+      _exit(1);                                                                             \
+    }                                                                                       \
   } while (false)
 #define CHILD_OK(call) CHILD_EQ(call, ACL_SUCCESS)
 
@@ -59,9 +59,9 @@ void InNewThread(Body&& body) {
 
 // Work that returns a code, for what kernels do when they fail.
 inline Work FailingWork(int32_t code, uint64_t cost_bytes = 0) {
-  return runtime::MakeWork("aclnnBroken", cost_bytes, code, [](Work& work, const Launch&) -> int32_t {
-    return runtime::PayloadOf<int32_t>(work);
-  });
+  return runtime::MakeWork(
+      "aclnnBroken", cost_bytes, code,
+      [](Work& work, const Launch&) -> int32_t { return runtime::PayloadOf<int32_t>(work); });
 }
 
 // Large enough never to run in the caller.
