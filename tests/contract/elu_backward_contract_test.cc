@@ -89,7 +89,9 @@ Answer Ask(Arguments& a) {
       aclnnEluBackwardGetWorkspaceSize(a.grad_output, a.alpha, a.scale, a.input_scale, a.is_result,
                                        a.self, a.grad_input, a.size_pointer, &a.executor);
   const char* const text = aclGetRecentErrMsg();
-  if (code == 0) EXPECT_EQ(aclDestroyAclOpExecutor(a.executor), 0);
+  if (code == 0) {
+    EXPECT_EQ(aclDestroyAclOpExecutor(a.executor), 0);
+  }
   return {code, text ? text : ""};
 }
 

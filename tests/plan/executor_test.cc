@@ -158,8 +158,9 @@ TEST_F(ExecutorTest, WorkspaceMayLieAnywhere) {
     Sync();
     EXPECT_EQ(call.Wrong(), 0);
     for (size_t i = 0; i < memory.size(); ++i) {
-      if (i < shift || i >= shift + call.size)
+      if (i < shift || i >= shift + call.size) {
         ASSERT_EQ(memory[i], 0xcd) << "shift " << shift << " byte " << i;
+      }
     }
   }
 }
@@ -500,7 +501,9 @@ TEST_F(ExecutorTest, OneWinnerAmongThreads) {
     Sync();
     EXPECT_EQ(ran + destroyed, 1) << ran << " runs, " << destroyed << " destroys";
     EXPECT_EQ(other, 0);
-    if (ran) EXPECT_EQ(call.Wrong(), 0);
+    if (ran) {
+      EXPECT_EQ(call.Wrong(), 0);
+    }
   }
 }
 
