@@ -39,7 +39,8 @@ if(ANYACL_WERROR)
 endif()
 
 if(ANYACL_SANITIZE STREQUAL "address")
-  set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # A C program may pass any int where the headers declare an enum, and so do our tests.
+  set(sanitize -fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(ANYACL_SANITIZE STREQUAL "thread")
   set(sanitize -fsanitize=thread -fno-omit-frame-pointer)
 elseif(ANYACL_SANITIZE)
@@ -54,6 +55,5 @@ if(ANYACL_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "ANYACL_FUZZ needs clang: configure with CXX=clang++ CC=clang")
   endif()
-  # A C program may pass any int where the headers declare an enum, and so does the fuzzer.
-  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize=enum)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()

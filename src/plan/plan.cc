@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include "core/codes.h"
 #include "core/env.h"
@@ -16,7 +18,7 @@
 namespace anyacl {
 namespace {
 
-// A replaced name is leaked: another thread may be reading it.
+// A replaced name is kept: another thread may be reading it.
 std::atomic<const std::string*>& ForcedKernel() {
   static std::atomic<const std::string*> name{new std::string(env::Get(env::Var::ANYACL_KERNEL))};
   return name;
@@ -33,7 +35,10 @@ std::string_view ForcedFor(std::string_view stem) {
 }  // namespace
 
 void ForceKernel(std::string name) {
-  ForcedKernel().store(new std::string(std::move(name)), std::memory_order_release);
+  static std::mutex mutex;
+  static auto* const names = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  ForcedKernel().store(&*names->insert(std::move(name)).first, std::memory_order_release);
 }
 
 PlanBuilder::PlanBuilder(const Operator& op, contract::Values values, const Backend& backend,

@@ -20,6 +20,7 @@
 #include "ops/operators.h"
 #include "plan/plan.h"
 #include "runtime/submit.h"
+#include "sanitized.h"
 
 namespace anyacl::numeric {
 namespace {
@@ -35,6 +36,8 @@ std::string only;  // of the command line; empty: everything
 // pairs pay.
 bool IsWorthIt(const Case& row, const TypeChoice& types, Data data) {
   if (row.Has("large") && !row.Has("slow")) return false;  // for the bench
+  if (kSanitized && Numel(row.ParsedDims()) > 100'000) return false;
+  if (kSanitized && data != Data::kRandom && data != Data::kHostile) return false;
   if (row.Has("small")) return true;
   return types.bench && data == Data::kRandom;
 }

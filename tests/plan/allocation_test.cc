@@ -23,6 +23,7 @@ void Count() {
 
 // The sanitizers have their own malloc, which must stay; operator new is counted there too.
 #if defined(ANYACL_SANITIZE_address) || defined(ANYACL_SANITIZE_thread)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // new and delete below do match
 void* operator new(size_t bytes) {
   Count();
   if (void* const memory = std::malloc(bytes ? bytes : 1)) return memory;

@@ -8,8 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <cstdint>
-#include <future>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -114,24 +116,37 @@ class EluCall {
   int64_t step_;
 };
 
-// Holds everything queued behind it until Open.
+// Holds everything queued behind it until Open. The stream may come by after this object is gone,
+// so both sides share the state.
 class Gate {
  public:
   explicit Gate(aclrtStream stream) {
-    EXPECT_EQ(aclrtLaunchHostFunc(
-                  stream, [](void* gate) { static_cast<Gate*>(gate)->opened_.wait(); }, this),
-              0);
+    EXPECT_EQ(aclrtLaunchHostFunc(stream, Hold, new std::shared_ptr<State>(state_)), 0);
   }
   ~Gate() { Open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
   void Open() {
-    if (!is_open_) open_.set_value();
-    is_open_ = true;
+    const std::lock_guard lock(state_->mutex);
+    state_->open = true;
+    state_->opened.notify_all();
   }
 
  private:
-  std::promise<void> open_;
-  std::shared_future<void> opened_ = open_.get_future().share();
-  bool is_open_ = false;
+  struct State {
+    std::mutex mutex;
+    std::condition_variable opened;
+    bool open = false;
+  };
+  static void Hold(void* pointer) {
+    const std::unique_ptr<std::shared_ptr<State>> owner(
+        static_cast<std::shared_ptr<State>*>(pointer));
+    State& state = **owner;
+    std::unique_lock lock(state.mutex);
+    state.opened.wait(lock, [&] { return state.open; });
+  }
+
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace anyacl

@@ -21,6 +21,7 @@
 #include "harness/data.h"
 #include "harness/session.h"
 #include "ops/operators.h"
+#include "sanitized.h"
 
 namespace anyacl {
 namespace {
@@ -427,6 +428,7 @@ TEST_F(PropertyTest, AnyNumberOfThreadsAndAnyRunGivesTheSameBits) {
   ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits&) {
     for (const Case& row : cases.cases) {
       if (row.Has("small") || row.Has("large") || row.Has("bench")) continue;
+      if (kSanitized && Numel(row.ParsedDims()) > 100'000) continue;
       for (const TypeChoice& types : cases.types) {
         if (!types.bench) continue;
         Call call(op, harness::MakeCall(op.contract, cases, row, types), {.data = Data::kHostile});
