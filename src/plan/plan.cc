@@ -18,9 +18,16 @@
 namespace anyacl {
 namespace {
 
-// A replaced name is kept: another thread may be reading it.
+// Every name that was ever in force is kept: another thread may be reading it.
+const std::string* Keep(std::string name) {
+  static std::mutex mutex;
+  static auto* const names = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return &*names->insert(std::move(name)).first;
+}
+
 std::atomic<const std::string*>& ForcedKernel() {
-  static std::atomic<const std::string*> name{new std::string(env::Get(env::Var::ANYACL_KERNEL))};
+  static std::atomic<const std::string*> name{Keep(env::Get(env::Var::ANYACL_KERNEL))};
   return name;
 }
 
@@ -35,10 +42,7 @@ std::string_view ForcedFor(std::string_view stem) {
 }  // namespace
 
 void ForceKernel(std::string name) {
-  static std::mutex mutex;
-  static auto* const names = new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  ForcedKernel().store(&*names->insert(std::move(name)).first, std::memory_order_release);
+  ForcedKernel().store(Keep(std::move(name)), std::memory_order_release);
 }
 
 PlanBuilder::PlanBuilder(const Operator& op, contract::Values values, const Backend& backend,
