@@ -59,9 +59,9 @@ inline double LoadAsDouble(const void* data, DType dtype, int64_t i) {
   }
 }
 
-// The oracle: writes the results before any rounding to dx's dtype.
-template <class Acc>
-void BatchNormElemtBackward(const BatchNormElemtBackwardParams& p, Acc* dx) {
+// Calls store(i, dx[i]) for every element; the value is not rounded to dx's dtype.
+template <class Acc, class Store>
+void EachBatchNormElemtBackward(const BatchNormElemtBackwardParams& p, const Store& store) {
   const auto load = [](const BatchNormElemtBackwardParams::Operand& t, int64_t i) {
     return static_cast<Acc>(LoadAsDouble(t.data, t.dtype, i));
   };
@@ -76,9 +76,32 @@ void BatchNormElemtBackward(const BatchNormElemtBackwardParams& p, Acc* dx) {
       for (int64_t k = 0; k < p.inner; ++k) {
         const int64_t i = (o * p.c + c) * p.inner + k;
         const Acc centred = load(p.x, i) - load(p.mean, c);
-        dx[i] = ((load(p.dy, i) - mean_dy) - centred * slope) * (invstd * weight);
+        store(i, ((load(p.dy, i) - mean_dy) - centred * slope) * (invstd * weight));
       }
     }
+  }
+}
+
+// The oracle: writes the results before any rounding to dx's dtype.
+template <class Acc>
+void BatchNormElemtBackward(const BatchNormElemtBackwardParams& p, Acc* dx) {
+  EachBatchNormElemtBackward<Acc>(p, [&](int64_t i, Acc value) { dx[i] = value; });
+}
+
+// The operator: rounded once, to dx's dtype.
+template <class Acc, class Out>
+void RoundedBatchNormElemtBackward(const BatchNormElemtBackwardParams& p) {
+  Out* const dx = static_cast<Out*>(p.dx);
+  EachBatchNormElemtBackward<Acc>(p, [&](int64_t i, Acc value) { dx[i] = static_cast<Out>(value); });
+}
+
+template <class Acc>
+void BatchNormElemtBackward(const BatchNormElemtBackwardParams& p) {
+  switch (p.dx_dtype) {
+    case DType::kF32: return RoundedBatchNormElemtBackward<Acc, float>(p);
+    case DType::kF16: return RoundedBatchNormElemtBackward<Acc, Half>(p);
+    case DType::kBF16: return RoundedBatchNormElemtBackward<Acc, BFloat16>(p);
+    default: return;
   }
 }
 

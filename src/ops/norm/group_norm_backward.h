@@ -10,7 +10,8 @@
 //   c2[n,g] = sum_{c in g} gamma[c] * ds[n,c] / M
 //   dx = rstd[n,g] * (gamma[c] * dy - c1[n,g] - xhat * c2[n,g])
 //
-// mean and rstd are taken as given. Sums over nothing are 0, so an empty batch clears dgamma and dbeta.
+// mean and rstd are taken as given. Sums over nothing are 0, so an empty batch clears dgamma and
+// dbeta.
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_H_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_H_
 
@@ -43,53 +44,128 @@ struct GroupNormBackwardParams {
 
 namespace reference {
 
-// The oracle: T and P in memory, Acc in between. Outputs that are null are skipped; the others receive
-// the results before any rounding to T or P.
+// T and P in memory, Acc in between; every result is converted once, to Dx or Dp. Null outputs are
+// skipped. Nothing is stored on the way: sums are computed once for dgamma and dbeta and once more
+// for dx.
 template <class Acc, class T, class P>
-void GroupNormBackward(const GroupNormBackwardParams& p, Acc* dx, Acc* dgamma, Acc* dbeta) {
-  const auto at = [&](int64_t n, int64_t c, int64_t s) {
-    return p.channels_last ? (n * p.hxw + s) * p.c + c : (n * p.c + c) * p.hxw + s;
-  };
-  const auto dy = [&](int64_t i) { return static_cast<Acc>(static_cast<const T*>(p.dy)[i]); };
-  const auto x = [&](int64_t i) { return static_cast<Acc>(static_cast<const T*>(p.x)[i]); };
-  const auto param = [](const void* data, int64_t i) {
-    return static_cast<Acc>(static_cast<const P*>(data)[i]);
-  };
-  const auto gamma = [&](int64_t c) { return p.gamma ? param(p.gamma, c) : Acc{1}; };
-  const int64_t channels = p.c / p.groups;
-  for (int64_t c = 0; c < p.c; ++c) {
-    if (dgamma) dgamma[c] = 0;
-    if (dbeta) dbeta[c] = 0;
+class GroupNormBackwardOf {
+ public:
+  explicit GroupNormBackwardOf(const GroupNormBackwardParams& p)
+      : p_(p), channels_(p.c / p.groups), samples_(p.hxw == 0 ? 0 : p.n) {}
+
+  template <class Dx, class Dp>
+  void Write(Dx* dx, Dp* dgamma, Dp* dbeta) const {
+    if (dgamma || dbeta) WriteParameters(dgamma, dbeta);
+    if (!dx) return;
+    for (int64_t n = 0; n < samples_; ++n) {
+      for (int64_t g = 0; g < p_.groups; ++g) WriteGroup(n, g, dx);
+    }
   }
-  for (int64_t n = 0; n < p.n; ++n) {
-    for (int64_t g = 0; g < p.groups; ++g) {
-      const Acc mean = param(p.mean, n * p.groups + g);
-      const Acc rstd = param(p.rstd, n * p.groups + g);
-      Acc c1 = 0, c2 = 0;
-      for (int64_t c = g * channels; c < (g + 1) * channels; ++c) {
-        Acc db = 0, ds = 0;
-        for (int64_t s = 0; s < p.hxw; ++s) {
-          const int64_t i = at(n, c, s);
-          db += dy(i);
-          ds += dy(i) * ((x(i) - mean) * rstd);
-        }
-        if (dbeta) dbeta[c] += db;
-        if (dgamma) dgamma[c] += ds;
-        c1 += gamma(c) * db;
-        c2 += gamma(c) * ds;
+
+ private:
+  struct Sums {
+    Acc db = 0;
+    Acc ds = 0;
+  };
+
+  static Acc Param(const void* data, int64_t i) {
+    return static_cast<Acc>(static_cast<const P*>(data)[i]);
+  }
+  Acc Gamma(int64_t c) const { return p_.gamma ? Param(p_.gamma, c) : Acc{1}; }
+  Acc Rstd(int64_t n, int64_t g) const { return Param(p_.rstd, n * p_.groups + g); }
+  int64_t At(int64_t n, int64_t c, int64_t s) const {
+    return p_.channels_last ? (n * p_.hxw + s) * p_.c + c : (n * p_.c + c) * p_.hxw + s;
+  }
+  Acc Dy(int64_t i) const { return static_cast<Acc>(static_cast<const T*>(p_.dy)[i]); }
+  Acc Xhat(int64_t n, int64_t g, int64_t i) const {
+    const Acc x = static_cast<Acc>(static_cast<const T*>(p_.x)[i]);
+    return (x - Param(p_.mean, n * p_.groups + g)) * Rstd(n, g);
+  }
+
+  Sums Plane(int64_t n, int64_t c) const {
+    Sums sums;
+    for (int64_t s = 0; s < p_.hxw; ++s) {
+      const int64_t i = At(n, c, s);
+      sums.db += Dy(i);
+      sums.ds += Dy(i) * Xhat(n, c / channels_, i);
+    }
+    return sums;
+  }
+
+  template <class Dp>
+  void WriteParameters(Dp* dgamma, Dp* dbeta) const {
+    for (int64_t c = 0; c < p_.c; ++c) {
+      Sums total;
+      for (int64_t n = 0; n < samples_; ++n) {
+        const Sums plane = Plane(n, c);
+        total.db += plane.db;
+        total.ds += plane.ds;
       }
-      const Acc count = static_cast<Acc>(channels) * static_cast<Acc>(p.hxw);
-      for (int64_t c = g * channels; dx && c < (g + 1) * channels; ++c) {
-        for (int64_t s = 0; s < p.hxw; ++s) {
-          const int64_t i = at(n, c, s);
-          dx[i] = rstd * (gamma(c) * dy(i) - c1 / count - (x(i) - mean) * rstd * (c2 / count));
-        }
+      if (dbeta) dbeta[c] = static_cast<Dp>(total.db);
+      if (dgamma) dgamma[c] = static_cast<Dp>(total.ds);
+    }
+  }
+
+  template <class Dx>
+  void WriteGroup(int64_t n, int64_t g, Dx* dx) const {
+    const int64_t first = g * channels_;
+    const Acc count = static_cast<Acc>(channels_) * static_cast<Acc>(p_.hxw);
+    Acc c1 = 0, c2 = 0;
+    for (int64_t c = first; c < first + channels_; ++c) {
+      const Sums plane = Plane(n, c);
+      c1 += Gamma(c) * plane.db;
+      c2 += Gamma(c) * plane.ds;
+    }
+    c1 /= count;
+    c2 /= count;
+    for (int64_t c = first; c < first + channels_; ++c) {
+      for (int64_t s = 0; s < p_.hxw; ++s) {
+        const int64_t i = At(n, c, s);
+        dx[i] = static_cast<Dx>(Rstd(n, g) * (Gamma(c) * Dy(i) - c1 - Xhat(n, g, i) * c2));
       }
     }
   }
+
+  const GroupNormBackwardParams& p_;
+  const int64_t channels_;  // of one group
+  const int64_t samples_;   // that have elements: the inputs of an empty batch are null
+};
+
+// Calls f.operator()<T, P>() for the dtypes of the call.
+template <class F>
+void WithGroupNormTypes(const GroupNormBackwardParams& p, F&& f) {
+  const bool wide = p.param_dtype == DType::kF32;
+  switch (p.dtype) {
+    case DType::kF32:
+      return f.template operator()<float, float>();
+    case DType::kF16:
+      return wide ? f.template operator()<Half, float>() : f.template operator()<Half, Half>();
+    case DType::kBF16:
+      return wide ? f.template operator()<BFloat16, float>()
+                  : f.template operator()<BFloat16, BFloat16>();
+    default:
+      return;
+  }
 }
 
-// Forward, for finite differences, with statistics of its own: y = (x - mean) * rstd * gamma + beta.
+// The oracle: results before any rounding, into arrays that may be null. dx has the layout of x.
+template <class Acc>
+void GroupNormBackward(const GroupNormBackwardParams& p, Acc* dx, Acc* dgamma, Acc* dbeta) {
+  WithGroupNormTypes(
+      p, [&]<class T, class P>() { GroupNormBackwardOf<Acc, T, P>(p).Write(dx, dgamma, dbeta); });
+}
+
+// The operator.
+template <class Acc>
+void GroupNormBackward(const GroupNormBackwardParams& p) {
+  WithGroupNormTypes(p, [&]<class T, class P>() {
+    GroupNormBackwardOf<Acc, T, P>(p).Write(static_cast<T*>(p.dx), static_cast<P*>(p.dgamma),
+                                            static_cast<P*>(p.dbeta));
+  });
+}
+
+// Forward, for finite differences, with statistics of its own: y = (x - mean) * rstd * gamma +
+// beta.
 template <class Acc>
 void GroupNorm(const Acc* x, const Acc* gamma, const Acc* beta, int64_t n, int64_t c, int64_t hxw,
                int64_t groups, Acc eps, Acc* y, Acc* mean, Acc* rstd) {

@@ -62,6 +62,47 @@ void RmsNormGrad(const RmsNormGradParams& p, Acc* dx, Acc* dgamma) {
   }
 }
 
+// The operator: dx rounded to T, dgamma to float. Sums are taken again for every output that needs them, so
+// that nothing has to be stored.
+template <class Acc, class T, class G>
+void RmsNormGrad(const RmsNormGradParams& p) {
+  const auto dy = [&](int64_t i) { return static_cast<Acc>(static_cast<const T*>(p.dy)[i]); };
+  const auto gamma = [&](int64_t j) { return static_cast<Acc>(static_cast<const G*>(p.gamma)[j]); };
+  const auto rstd = [&](int64_t i) { return static_cast<Acc>(static_cast<const float*>(p.rstd)[i]); };
+  const auto u = [&](int64_t i, int64_t j) {
+    return static_cast<Acc>(static_cast<const T*>(p.x)[i * p.cols + j]) * rstd(i);
+  };
+  for (int64_t i = 0; i < p.rows; ++i) {
+    Acc m = 0;
+    for (int64_t j = 0; j < p.cols; ++j) m += dy(i * p.cols + j) * gamma(j) * u(i, j);
+    m /= static_cast<Acc>(p.cols);
+    for (int64_t j = 0; j < p.cols; ++j) {
+      const int64_t k = i * p.cols + j;
+      static_cast<T*>(p.dx)[k] = static_cast<T>((dy(k) * gamma(j) - u(i, j) * m) * rstd(i));
+    }
+  }
+  for (int64_t j = 0; j < p.cols; ++j) {
+    Acc sum = p.rows == 0 ? std::numeric_limits<Acc>::quiet_NaN() : Acc{0};
+    for (int64_t i = 0; i < p.rows; ++i) sum += dy(i * p.cols + j) * u(i, j);
+    static_cast<float*>(p.dgamma)[j] = static_cast<float>(sum);
+  }
+}
+
+template <class Acc, class T>
+void RmsNormGrad(const RmsNormGradParams& p) {
+  p.gamma_dtype == DType::kF32 ? RmsNormGrad<Acc, T, float>(p) : RmsNormGrad<Acc, T, T>(p);
+}
+
+template <class Acc>
+void RmsNormGrad(const RmsNormGradParams& p) {
+  switch (p.dtype) {
+    case DType::kF32: return RmsNormGrad<Acc, float>(p);
+    case DType::kF16: return RmsNormGrad<Acc, Half>(p);
+    case DType::kBF16: return RmsNormGrad<Acc, BFloat16>(p);
+    default: return;
+  }
+}
+
 // Forward, for finite differences: y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + eps).
 template <class Acc>
 void RmsNorm(const Acc* x, const Acc* gamma, int64_t rows, int64_t cols, Acc eps, Acc* y, Acc* rstd) {
