@@ -63,7 +63,7 @@ file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS include/acl/*.h include/aclnn
 get_property(rooms GLOBAL PROPERTY ANYACL_ROOMS)
 get_property(room_libraries GLOBAL PROPERTY ANYACL_ROOM_LIBRARIES)
 list(REMOVE_DUPLICATES room_libraries)
-if(NOT rooms)
+if(NOT rooms MATCHES "anyacl_core")
   return()  # a tree without sources configures
 endif()
 list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE room_objects)

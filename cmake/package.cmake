@@ -19,7 +19,7 @@ add_custom_target(anyacl_dist DEPENDS anyacl ${ANYACL_FILTERS})
 install(TARGETS anyacl ${ANYACL_FILTERS} LIBRARY DESTINATION lib64)
 if(TARGET anyacl_tool)
   add_dependencies(anyacl_dist anyacl_tool)
-  set_target_properties(anyacl_tool PROPERTIES OUTPUT_NAME anyacl INSTALL_RPATH "$ORIGIN/../lib64")
+  set_target_properties(anyacl_tool PROPERTIES OUTPUT_NAME anyacl INSTALL_RPATH "$ORIGIN/../lib64:$ORIGIN/../lib64/anyacl")
   install(TARGETS anyacl_tool RUNTIME DESTINATION bin)
 endif()
 

@@ -5,6 +5,18 @@
 #
 # One folder of src/ as the object library anyacl_<name>. DEPENDS names the rooms it may use: their usage requirements
 # come along, their objects do not (every room ends up in libanyacl once). Code includes "core/status.h", "acl/acl.h".
+#
+# fmt::fmt-header-only among the LIBRARIES stands for fmt's headers; its body is compiled once, in anyacl_fmt. Whoever
+# takes $<TARGET_OBJECTS:anyacl_<room>> takes those of anyacl_fmt too.
+add_library(anyacl_fmt OBJECT cmake/fmt.cc)
+set_property(GLOBAL APPEND PROPERTY ANYACL_ROOMS anyacl_fmt)
+if(fmt_VERSION VERSION_LESS 10)
+  get_target_property(fmt_include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+  target_include_directories(anyacl_fmt SYSTEM PUBLIC ${fmt_include})
+else()  # cmake/fmt.cc is written against 9; headers alone are merely slower to compile
+  target_link_libraries(anyacl_fmt PUBLIC fmt::fmt-header-only)
+endif()
+
 function(anyacl_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LIBRARIES")
   if(arg_UNPARSED_ARGUMENTS)
@@ -16,9 +28,11 @@ function(anyacl_room name)
       list(REMOVE_ITEM arg_SOURCES ${source})
     endif()
   endforeach()
+  list(REMOVE_ITEM arg_LIBRARIES "" fmt::fmt-header-only)
   set(target anyacl_${name})
   add_library(${target} OBJECT ${arg_SOURCES})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${target} PUBLIC anyacl_fmt)
   foreach(room IN LISTS arg_DEPENDS)
     target_link_libraries(${target} PUBLIC anyacl_${room})
   endforeach()

@@ -56,11 +56,12 @@ size_t FirstDifference(std::span<const unsigned char> cells) {
 
 }  // namespace
 
-// --- GuardedMemory ---------------------------------------------------------------------------------
+// --- GuardedMemory -------------------------------------------------------------------------------
 
 GuardedMemory::GuardedMemory(size_t bytes, bool guards, size_t shift)
     : front_(guards ? kGuard + shift : shift), bytes_(bytes), back_(guards ? kGuard : 0) {
-  constexpr size_t kLine = 64;  // without guards the last line is whole: the bench's roof moves whole lines
+  constexpr size_t kLine =
+      64;  // without guards the last line is whole: the bench's roof moves whole lines
   void* base = nullptr;
   const size_t all = guards ? front_ + bytes_ + back_ : (front_ + bytes_ + kLine) / kLine * kLine;
   Require(aclrtMalloc(&base, all, ACL_MEM_MALLOC_HUGE_FIRST), "aclrtMalloc");
@@ -101,7 +102,7 @@ std::string GuardedMemory::CheckGuards() const {
   return at < cells.size() ? fmt::format("{} bytes behind the end were written", at + 1) : "";
 }
 
-// --- Call ------------------------------------------------------------------------------------------
+// --- Call ----------------------------------------------------------------------------------------
 
 std::vector<int64_t> ElementOffsets(const Tensor& t) {
   const int64_t count = t.numel();
@@ -161,7 +162,8 @@ void Call::MakeMemory(int arg, const CallOptions& options) {
   if (!IsOutput(arg)) operands_[arg] = Decode(t.dtype, Encode(t.dtype, operands_[arg]));
 }
 
-// The whole storage from a short sequence; outputs too, so that every page is there before the first run.
+// The whole storage from a short sequence; outputs too, so that every page is there before the
+// first run.
 void Call::FillQuickly(int arg, const CallOptions& options) {
   constexpr int64_t kSequence = 1 << 16;
   const DType dtype = spec_.args[arg].tensor.dtype;
@@ -183,7 +185,8 @@ void Call::PutOperand(int arg) {
     std::memcpy(image.data() + offsets[i] * size, dense.data() + i * size, size);
   }
   if (operands_[arg].empty()) return;
-  for (size_t i = 0; i < offsets.size(); ++i) {  // elements that share memory have one value: the last
+  for (size_t i = 0; i < offsets.size();
+       ++i) {  // elements that share memory have one value: the last
     operands_[arg][i] = Decode(t.dtype, image.data() + offsets[i] * size);
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// One call made real through the public C API: device memory with guard cells, numbers, handles, both
-// phases. Owns and frees everything. Needs a Session (or any initialised device) around it.
+// One call made real through the public C API: device memory with guard cells, numbers, handles,
+// both phases. Owns and frees everything. Needs a Session (or any initialised device) around it.
 //
 //   const CaseCall c = MakeCall(op.contract, cases, row, types);
 //   Call call(op, c, {.data = Data::kRandom});
@@ -32,7 +32,8 @@ class GuardedMemory {
   static constexpr size_t kGuard = 512;  // keeps the alignment of aclrtMalloc
   static constexpr unsigned char kPoison = 0xa5;
 
-  // `shift` moves the payload off its alignment. Without guards the payload is the allocation itself.
+  // `shift` moves the payload off its alignment. Without guards the payload is the allocation
+  // itself.
   GuardedMemory(size_t bytes, bool guards, size_t shift = 0);
   ~GuardedMemory();
   GuardedMemory(GuardedMemory&& other) noexcept;
@@ -54,9 +55,10 @@ class GuardedMemory {
 struct CallOptions {
   Data data = Data::kRandom;
   uint64_t seed = 1;
-  // Off for benches: no guard zones, nothing poisoned, outputs filled too, tensors repeat a short sequence.
+  // Off for benches: no guard zones, nothing poisoned, outputs filled too, tensors repeat a short
+  // sequence.
   bool guards = true;
-  size_t shift = 0;                     // bytes that every tensor's memory starts off its alignment
+  size_t shift = 0;  // bytes that every tensor's memory starts off its alignment
   uint64_t max_bytes = uint64_t{4} << 30;  // a longer (or absurd) tensor gets a null address
 };
 
@@ -84,7 +86,9 @@ class Call {
   uint64_t workspace_size() const { return workspace_size_; }
   void* workspace() const { return workspace_ ? workspace_->payload() : nullptr; }
   aclOpExecutor* executor() const { return executor_; }
-  bool IsOutput(int arg) const { return op_.contract.args()[arg].kind == contract::ArgKind::kOutput; }
+  bool IsOutput(int arg) const {
+    return op_.contract.args()[arg].kind == contract::ArgKind::kOutput;
+  }
   unsigned char* address(int arg) const { return MemoryOf(arg).cells.payload(); }
   std::vector<int> Outputs() const;
   std::vector<int> Inputs() const;
@@ -92,15 +96,16 @@ class Call {
   // The elements of a tensor argument in row-major order of its shape, as they are now.
   std::vector<double> Values(int arg) const;
   std::vector<unsigned char> Elements(int arg) const;  // raw, dense
-  // What the generator (or SetInput) gave, rounded to the dtype: the operands of a reference, also when
-  // the result was written over them.
+  // What the generator (or SetInput) gave, rounded to the dtype: the operands of a reference, also
+  // when the result was written over them.
   const std::vector<double>& Operand(int arg) const { return operands_[arg]; }
   // Replaces the numbers of an input; as many as the tensor has elements.
   void SetInput(int arg, std::span<const double> values);
   // Outputs back to poison and inputs back to their numbers, for another run.
   void Refill();
 
-  // Empty when guards are whole, gaps between strides untouched and inputs unchanged; else what was hit.
+  // Empty when guards are whole, gaps between strides untouched and inputs unchanged; else what was
+  // hit.
   std::string CheckMemory() const;
 
  private:

@@ -174,8 +174,8 @@ CaseCall MakeCall(const contract::Contract& contract, const OperatorCases& cases
   ApplyLayouts(contract, attributes, &call);
   const std::string unused = attributes.FirstUnused();
   if (unused.empty()) return call;
-  throw std::invalid_argument(fmt::format("{} case \"{}\": nobody reads the attribute {}", cases.op,
-                                          row.name, unused));
+  throw std::invalid_argument(
+      fmt::format("{} case \"{}\": nobody reads the attribute {}", cases.op, row.name, unused));
 }
 
 std::vector<Case> RowsOf(std::string_view op) {

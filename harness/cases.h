@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Calls as data. A row of cases/<family>.inc times a choice of dtypes is one valid call; tests, fuzzers and
-// the bench walk over the same rows, so a new operator is a few rows and one short function.
+// Calls as data. A row of cases/<family>.inc times a choice of dtypes is one valid call; tests,
+// fuzzers and the bench walk over the same rows, so a new operator is a few rows and one short
+// function.
 #ifndef ANYACL_HARNESS_CASES_H_
 #define ANYACL_HARNESS_CASES_H_
 
@@ -18,7 +19,8 @@
 
 namespace anyacl::harness {
 
-// The words "name=value" of a row. Reading a name marks it used; a name nobody read is a typing error.
+// The words "name=value" of a row. Reading a name marks it used; a name nobody read is a typing
+// error.
 class Attributes {
  public:
   explicit Attributes(std::string_view text);
@@ -38,10 +40,11 @@ class Attributes {
 };
 
 struct Case {
-  const char* name;        // unique per operator: "64Mi exp"
-  const char* dims;        // "8x320x64x64"; "" is a 0-dim tensor
-  const char* attributes;  // "alpha=1.5 isResult=1"; ApplyLayouts in cases.cc has those of all operators
-  const char* tags;        // words: bench, exp, tiny, small, large, slow, strided, alias, empty
+  const char* name;  // unique per operator: "64Mi exp"
+  const char* dims;  // "8x320x64x64"; "" is a 0-dim tensor
+  const char*
+      attributes;    // "alpha=1.5 isResult=1"; ApplyLayouts in cases.cc has those of all operators
+  const char* tags;  // words: bench, exp, tiny, small, large, slow, strided, alias, empty
 
   Dims ParsedDims() const;
   bool Has(std::string_view tag) const;
@@ -59,17 +62,19 @@ struct OperatorCases {
   std::vector<Case> cases;
   std::vector<TypeChoice> types;
   // Dense tensors and attributes of the row; MakeCall adds the layouts.
-  contract::CallSpec (*make)(const Dims& dims, const std::vector<DType>& types, Attributes& attributes);
+  contract::CallSpec (*make)(const Dims& dims, const std::vector<DType>& types,
+                             Attributes& attributes);
 };
 
-// A call, and which arguments share memory: memory_of[i] is the argument whose memory i uses, or i itself.
-// "In place" rows share memory only under dtype choices whose elements have the same size.
+// A call, and which arguments share memory: memory_of[i] is the argument whose memory i uses, or i
+// itself. "In place" rows share memory only under dtype choices whose elements have the same size.
 struct CaseCall {
   contract::CallSpec spec;
   std::vector<int> memory_of;
 };
 
-// One entry per operator of ops/op_list.inc, in that order. An operator without cases does not link.
+// One entry per operator of ops/op_list.inc, in that order. An operator without cases does not
+// link.
 const std::vector<const OperatorCases*>& AllCases();
 const OperatorCases& CasesOf(std::string_view op);  // throws std::out_of_range for an unknown name
 

@@ -30,9 +30,9 @@ double Signed(uint64_t bits) { return 2 * Unit(bits) - 1; }
 double Hostile(uint64_t bits) {
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-  static constexpr double kList[] = {kNaN,    -kNaN,   kInf,   -kInf,   0.0,       -0.0,     1e-40,
-                                     -1e-40,  6e-8,    -6e-8,  65504,   -65504,    3.3e38,   -3.3e38,
-                                     1.2e-38, -1.2e-38, 88.9,  -88.9,   -104,      1,        -1};
+  static constexpr double kList[] = {kNaN,    -kNaN,    kInf,  -kInf, 0.0,    -0.0,   1e-40,
+                                     -1e-40,  6e-8,     -6e-8, 65504, -65504, 3.3e38, -3.3e38,
+                                     1.2e-38, -1.2e-38, 88.9,  -88.9, -104,   1,      -1};
   const uint64_t pick = (bits >> 3) % 64;
   return pick < std::size(kList) ? kList[pick] : 2 * Signed(bits);
 }
@@ -45,22 +45,38 @@ struct Type {
 template <class F>
 auto WithType(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kF32: return f(Type<float>());
-    case DType::kF64: return f(Type<double>());
-    case DType::kF16: return f(Type<Half>());
-    case DType::kBF16: return f(Type<BFloat16>());
-    case DType::kC64: return f(Type<std::complex<float>>());
-    case DType::kC128: return f(Type<std::complex<double>>());
-    case DType::kI8: return f(Type<int8_t>());
-    case DType::kU8: return f(Type<uint8_t>());
-    case DType::kI16: return f(Type<int16_t>());
-    case DType::kU16: return f(Type<uint16_t>());
-    case DType::kI32: return f(Type<int32_t>());
-    case DType::kU32: return f(Type<uint32_t>());
-    case DType::kI64: return f(Type<int64_t>());
-    case DType::kU64: return f(Type<uint64_t>());
-    case DType::kBool: return f(Type<bool>());
-    default: throw std::invalid_argument(Name(dtype) + " has no numbers");
+    case DType::kF32:
+      return f(Type<float>());
+    case DType::kF64:
+      return f(Type<double>());
+    case DType::kF16:
+      return f(Type<Half>());
+    case DType::kBF16:
+      return f(Type<BFloat16>());
+    case DType::kC64:
+      return f(Type<std::complex<float>>());
+    case DType::kC128:
+      return f(Type<std::complex<double>>());
+    case DType::kI8:
+      return f(Type<int8_t>());
+    case DType::kU8:
+      return f(Type<uint8_t>());
+    case DType::kI16:
+      return f(Type<int16_t>());
+    case DType::kU16:
+      return f(Type<uint16_t>());
+    case DType::kI32:
+      return f(Type<int32_t>());
+    case DType::kU32:
+      return f(Type<uint32_t>());
+    case DType::kI64:
+      return f(Type<int64_t>());
+    case DType::kU64:
+      return f(Type<uint64_t>());
+    case DType::kBool:
+      return f(Type<bool>());
+    default:
+      throw std::invalid_argument(Name(dtype) + " has no numbers");
   }
 }
 
@@ -107,11 +123,16 @@ void Store(double value, void* to) {
 
 const char* Name(Data data) {
   switch (data) {
-    case Data::kExact: return "exact";
-    case Data::kRandom: return "random";
-    case Data::kOffset: return "offset";
-    case Data::kSmall: return "small";
-    case Data::kHostile: return "hostile";
+    case Data::kExact:
+      return "exact";
+    case Data::kRandom:
+      return "random";
+    case Data::kOffset:
+      return "offset";
+    case Data::kSmall:
+      return "small";
+    case Data::kHostile:
+      return "hostile";
   }
   return "";
 }
@@ -119,11 +140,16 @@ const char* Name(Data data) {
 double Generate(Data data, uint64_t seed, uint64_t index) {
   const uint64_t bits = Bits(seed, index);
   switch (data) {
-    case Data::kExact: return static_cast<double>(static_cast<int64_t>(bits % 17) - 8) / 4;
-    case Data::kRandom: return 2 * Signed(bits);
-    case Data::kOffset: return 1e4 + Signed(bits);
-    case Data::kSmall: return (bits & 1 ? -1 : 1) * std::pow(10, -8 * Unit(bits));
-    case Data::kHostile: return Hostile(bits);
+    case Data::kExact:
+      return static_cast<double>(static_cast<int64_t>(bits % 17) - 8) / 4;
+    case Data::kRandom:
+      return 2 * Signed(bits);
+    case Data::kOffset:
+      return 1e4 + Signed(bits);
+    case Data::kSmall:
+      return (bits & 1 ? -1 : 1) * std::pow(10, -8 * Unit(bits));
+    case Data::kHostile:
+      return Hostile(bits);
   }
   return 0;
 }

@@ -15,11 +15,11 @@
 namespace anyacl::harness {
 
 enum class Data {
-  kExact,    // small multiples of 1/4 and their negatives: results are nearly exact, indexing mistakes show
+  kExact,    // small multiples of 1/4: results are nearly exact, mistakes in indexing show
   kRandom,   // uniform in (-2, 2), never 0
   kOffset,   // 1e4 plus (-1, 1): mean much larger than deviation
   kSmall,    // magnitudes from 1e-8 to 1, log-uniform: 16-bit subnormals
-  kHostile,  // NaN, infinities, zeros of both signs, subnormals, largest numbers, mixed with kRandom
+  kHostile,  // NaN, infinities, both zeros, subnormals, largest numbers, mixed with kRandom
 };
 inline constexpr Data kAllData[] = {Data::kExact, Data::kRandom, Data::kOffset, Data::kSmall,
                                     Data::kHostile};
@@ -29,8 +29,9 @@ const char* Name(Data data);
 double Generate(Data data, uint64_t seed, uint64_t index);
 std::vector<double> Generate(Data data, uint64_t seed, int64_t count);
 
-// One element of a dtype. Rounds once, to nearest even; integers are cut off at their range, NaN becomes 0
-// there; complex numbers have only their real part. Throws std::invalid_argument for other dtypes.
+// One element of a dtype. Rounds once, to nearest even; integers are cut off at their range, NaN
+// becomes 0 there; complex numbers have only their real part. Throws std::invalid_argument for
+// other dtypes.
 void Encode(DType dtype, double value, void* element);
 double Decode(DType dtype, const void* element);
 

@@ -28,6 +28,7 @@ void BindHandle(const Table& table, const void* handle, const T** object, Value*
 }
 
 void Bind(ArgKind kind, const RawArg& arg, Value* value) {
+  value->state = Value::State::kGiven;
   switch (kind) {
     case ArgKind::kInput:
     case ArgKind::kOutput:
@@ -54,26 +55,6 @@ Status CheckResultPointers(const char* op, const uint64_t* size, aclOpExecutor* 
   const char* missing = !executor ? "executor" : !size ? "workspaceSize" : nullptr;
   if (!missing) return {};
   return Status(code::kNull, fmt::format("{}GetWorkspaceSize: {} must not be null", op, missing));
-}
-
-// No operator's table speaks of sizes beyond 63 bits; nothing behind this line could index them.
-Status CheckAddressable(const Operator& op, contract::Values values) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    const contract::Arg& arg = op.contract.args()[i];
-    if (!arg.is_tensor() || !values[i].given()) continue;
-    const Tensor& t = *values[i].tensor;
-    const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
-    Extent extent;
-    int64_t bytes;
-    const bool fine = t.numel() != kOverflow && GetExtent(t, &extent) &&
-                      !__builtin_mul_overflow(t.numel(), size, &bytes) &&
-                      !__builtin_mul_overflow(extent.end, size, &bytes);
-    if (fine) [[likely]] continue;
-    return Status(code::kInvalid,
-                  fmt::format("{}: {} must span fewer than 2^63 bytes, got shape {} with strides {}",
-                              op.contract.op(), arg.name, ToString(t.dims), ToString(t.strides)));
-  }
-  return {};
 }
 
 void RememberTensors(const Operator& op, contract::Values values, const CallArg* args,
@@ -110,7 +91,8 @@ Status MakeExecutor(const Operator& op, contract::Values values, const CallArg* 
     return Status(code::kInner, fmt::format("{}: too many executors are alive", op.contract.op()));
   }
   PlanBuilder builder(op, values, runtime::CurrentBackend(), &executor->plan);
-  Status status = op.plan(values, builder);
+  Status status = builder.CheckAddressable();
+  if (status.ok()) status = op.plan(values, builder);
   if (!status.ok()) {
     Executors().Destroy(handle);
     return status;
@@ -137,7 +119,6 @@ Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t*
     ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, executor));
   }
   ANYACL_RETURN_IF_ERROR(contract.CheckRest(bound, CurrentProduct()));
-  ANYACL_RETURN_IF_ERROR(CheckAddressable(op, bound));
   return MakeExecutor(op, bound, args.begin(), workspace_size, executor);
 }
 

@@ -13,12 +13,15 @@
 namespace anyacl::abi {
 namespace {
 
-Status FindExecutor(const char* function, const aclOpExecutor* handle, Executor** executor) {
-  *executor = handle ? Executors().Get(handle) : nullptr;
-  if (*executor) return {};
+Status NoExecutor(const char* function, const aclOpExecutor* handle) {
   return Status(code::kInnerNull,
                 fmt::format("{}: executor {}", function,
                             handle ? "was already run, destroyed, or is no executor" : "must not be null"));
+}
+
+Status FindExecutor(const char* function, const aclOpExecutor* handle, Executor** executor) {
+  *executor = handle ? Executors().Get(handle) : nullptr;
+  return *executor ? Status() : NoExecutor(function, handle);
 }
 
 enum class Role { kInput, kOutput, kAny };
@@ -80,12 +83,9 @@ aclnnStatus SetDynamicAddress(const char* function, aclOpExecutor* handle, size_
 
 aclnnStatus DestroyExecutor(const char* function, aclOpExecutor* handle) noexcept {
   return Border(function, kAclnnBorder, [&]() -> Status {
-    Executor* executor = nullptr;
-    ANYACL_RETURN_IF_ERROR(FindExecutor(function, handle, &executor));
-    executor = Executors().Retire(handle);
-    if (executor && executor->pins.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      Executors().Release(executor);
-    }
+    Executor* const executor = handle ? Executors().Retire(handle) : nullptr;
+    if (!executor) return NoExecutor(function, handle);
+    if (executor->pins.fetch_sub(1, std::memory_order_acq_rel) == 1) Executors().Release(executor);
     return {};
   });
 }

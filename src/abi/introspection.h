@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// The one private name that libanyacl.so exports. Our own tool comes from the same build and asks through it what
-// the shipped library really is; C++ types may cross. Programs of users have no business here.
+// The one private name that libanyacl.so exports. Our own tool comes from the same build and asks
+// through it what the shipped library really is; C++ types may cross. Programs of users have no
+// business here.
 #ifndef ANYACL_ABI_INTROSPECTION_H_
 #define ANYACL_ABI_INTROSPECTION_H_
 
@@ -24,9 +25,9 @@ struct Introspection {
 
   std::span<const Operator* const> (*operators)();
   std::span<const Backend* const> (*backends)();
-  void (*force_kernel)(std::string name);            // as ANYACL_KERNEL; "" lifts it
-  const char* (*kernel_of)(const void* executor);    // of a live executor; "none" when nothing is to be done
-  const char* (*current_backend)();                  // of the calling thread's device
+  const char* (*current_backend)();                // of the calling thread's device
+  void (*force_kernel)(std::string name);          // as ANYACL_KERNEL; "" lifts it
+  const char* (*kernel_of)(const void* executor);  // "none" when there is nothing to compute
 
   const char* (*soc_name)();
   Product (*product)();
@@ -42,6 +43,7 @@ struct Introspection {
 
 }  // namespace anyacl
 
-extern "C" __attribute__((visibility("default"))) const anyacl::Introspection* anyacl_introspection_v1();
+extern "C" __attribute__((visibility("default"))) const anyacl::Introspection*
+anyacl_introspection_v1();
 
 #endif  // ANYACL_ABI_INTROSPECTION_H_

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -82,31 +83,49 @@ std::string Join(const std::vector<std::string>& words) {
 
 Contract::Contract(Table table) : table_(std::move(table)) {
   for (const Arg& arg : table_.args) variables_.push_back(arg.name);
-  for (const SizeName& size : table_.sizes) variables_.push_back(size.name);
+  for (const SizeName& size : table_.sizes) {
+    variables_.push_back(size.name);
+    size_args_.push_back(ArgIndex(size.arg));
+  }
+  bool nulls = true;
+  for (const Rule& rule : table_.rules) {
+    resolved_.push_back(Resolve(rule));
+    nulls = nulls && rule.kind == RuleKind::kNotNull && !rule.when.arg;
+    if (nulls) ++null_rules_;
+  }
+}
+
+Contract::Resolved Contract::Resolve(const Rule& rule) const {
   const auto argument = [this](const char* name) {
     const int index = ArgIndex(name);
     if (index < 0) BadTable(table_.op, fmt::format("no argument '{}'", name));
     return index;
   };
-  bool nulls = true;
-  for (const Rule& rule : table_.rules) {
-    Resolved names;
-    for (const char* arg : rule.args) names.args.push_back(argument(arg));
-    if (rule.when.arg) names.when_arg = argument(rule.when.arg);
-    std::vector<std::string> texts;
-    if (rule.kind == RuleKind::kShape) texts = SplitDims(rule.formula);
-    if (rule.kind == RuleKind::kSameShape && rule.otherwise) texts = SplitDims(rule.otherwise);
-    if (rule.kind == RuleKind::kNumel || rule.kind == RuleKind::kRequire) texts = {rule.formula};
-    for (const std::string& text : texts) {
-      names.formulas.emplace_back(text, variables_);
-      const std::string& error = names.formulas.back().error();
-      if (!error.empty()) BadTable(table_.op, fmt::format("'{}': {}", text, error));
-    }
-    resolved_.push_back(std::move(names));
-    nulls = nulls && rule.kind == RuleKind::kNotNull && !rule.when.arg;
-    if (nulls) ++null_rules_;
+  Resolved names;
+  names.kind = rule.kind;
+  for (const char* arg : rule.args) names.args.push_back(argument(arg));
+  if (!names.args.empty()) {
+    names.first = names.args[0];
+    names.first_is_handle = table_.args[names.first].is_handle();
   }
-  for (const SizeName& size : table_.sizes) size_args_.push_back(argument(size.arg));
+  if (names.args.size() > 1) names.second = names.args[1];
+  if (rule.when.arg) names.when_arg = argument(rule.when.arg);
+  names.when_bit = rule.when.bit;
+  for (const TypeRow& row : rule.rows) {
+    for (Product p : kProducts) {
+      if (row.products.Has(p)) names.dtypes[static_cast<int>(p)].Add(row.types[0]);
+    }
+  }
+  std::vector<std::string> texts;
+  if (rule.kind == RuleKind::kShape) texts = SplitDims(rule.formula);
+  if (rule.kind == RuleKind::kSameShape && rule.otherwise) texts = SplitDims(rule.otherwise);
+  if (rule.kind == RuleKind::kNumel || rule.kind == RuleKind::kRequire) texts = {rule.formula};
+  for (const std::string& text : texts) {
+    names.formulas.emplace_back(text, variables_);
+    const std::string& error = names.formulas.back().error();
+    if (!error.empty()) BadTable(table_.op, fmt::format("'{}': {}", text, error));
+  }
+  return names;
 }
 
 int Contract::ArgIndex(const char* name) const {
@@ -138,60 +157,66 @@ Number Contract::Lookup(int variable, Values values) const {
   return value.given() && axis < value.tensor->rank() ? value.tensor->dims[axis] : 0;
 }
 
-bool Contract::Applies(const Rule& rule, const Resolved& names, Values values) const {
-  if (names.when_arg < 0) return true;
+bool Contract::Applies(const Resolved& names, Values values) {
+  if (names.when_arg < 0) [[likely]] return true;
   const Value& value = values[names.when_arg];
-  if (rule.when.bit < 0) return value.flag;
-  return value.given() && static_cast<size_t>(rule.when.bit) < value.bools->values.size() &&
-         value.bools->values[rule.when.bit] != 0;
+  if (names.when_bit < 0) return value.flag;
+  return value.given() && static_cast<size_t>(names.when_bit) < value.bools->values.size() &&
+         value.bools->values[names.when_bit] != 0;
+}
+
+size_t Contract::LengthOf(int arg, Values values) const {
+  return table_.args[arg].kind == ArgKind::kBoolArray ? values[arg].bools->values.size()
+                                                      : values[arg].ints->values.size();
+}
+
+bool Contract::HoldsShape(const Resolved& names, const Tensor& tensor, Values values) const {
+  if (tensor.rank() != static_cast<int>(names.formulas.size())) return false;
+  for (int i = 0; i < tensor.rank(); ++i) {
+    const Number want = names.formulas[i].Evaluate([&](int variable) { return Lookup(variable, values); });
+    if (want != static_cast<Number>(tensor.dims[i])) return false;
+  }
+  return true;
 }
 
 bool Contract::Holds(int index, Values values, Product product) const {
-  const Rule& rule = table_.rules[index];
   const Resolved& names = resolved_[index];
+  if (names.kind == RuleKind::kSupported) return table_.rules[index].products.Has(product);
+  const Value& first = values[names.first];
+  if (names.kind == RuleKind::kNotNull) return first.given();
+  if (names.first_is_handle && !first.given()) return true;  // optional and absent
+  const Rule& rule = table_.rules[index];
   const auto value_of = [&](int variable) { return Lookup(variable, values); };
-  if (rule.kind == RuleKind::kSupported) return rule.products.Has(product);
-  if (rule.kind == RuleKind::kAcceptIfEmpty) return true;  // handled by CheckRange
-  const Value& first = values[names.args[0]];
-  if (rule.kind == RuleKind::kNotNull) return first.given();
-  if (table_.args[names.args[0]].is_handle() && !first.given()) return true;  // optional and absent
-  const Value* other = names.args.size() > 1 ? &values[names.args[1]] : nullptr;
-  switch (rule.kind) {
+  switch (names.kind) {
     case RuleKind::kDTypeRows:
+      if (names.second < 0) return names.dtypes[static_cast<int>(product)].Has(first.tensor->dtype);
       for (const TypeRow& row : rule.rows) {
         if (RowMatches(row, names.args, values, product)) return true;
       }
       return false;
     case RuleKind::kSameDType:
-      return !other->given() || first.tensor->dtype == other->tensor->dtype;
+      return !values[names.second].given() ||
+             first.tensor->dtype == values[names.second].tensor->dtype;
     case RuleKind::kConvertsTo:
-      return ConvertsTo(other->tensor->dtype, first.tensor->dtype);
+      return ConvertsTo(values[names.second].tensor->dtype, first.tensor->dtype);
     case RuleKind::kScalarConvertsTo:
       return ConvertsTo(first.scalar->dtype, rule.dtype);
     case RuleKind::kPublicFormat:
       return !IsPrivate(first.tensor->format);
     case RuleKind::kFormats:
-      for (Format f : rule.formats) {
-        if (f == first.tensor->format) return true;
-      }
-      return false;
+      return std::find(rule.formats.begin(), rule.formats.end(), first.tensor->format) !=
+             rule.formats.end();
     case RuleKind::kRank:
       return first.tensor->rank() >= rule.min && first.tensor->rank() <= rule.max;
     case RuleKind::kSameShape:
-      if (other->given()) return first.tensor->dims == other->tensor->dims;
-      [[fallthrough]];
+      if (!values[names.second].given()) return HoldsShape(names, *first.tensor, values);
+      return first.tensor->dims == values[names.second].tensor->dims;
     case RuleKind::kShape:
-      if (first.tensor->rank() != static_cast<int>(names.formulas.size())) return false;
-      for (int i = 0; i < first.tensor->rank(); ++i) {
-        if (names.formulas[i].Evaluate(value_of) != first.tensor->dims[i]) return false;
-      }
-      return true;
+      return HoldsShape(names, *first.tensor, values);
     case RuleKind::kNumel:
       return names.formulas[0].Evaluate(value_of) == static_cast<Number>(first.tensor->numel());
     case RuleKind::kLength:
-      return static_cast<int>(table_.args[names.args[0]].kind == ArgKind::kBoolArray
-                                  ? first.bools->values.size()
-                                  : first.ints->values.size()) == rule.min;
+      return LengthOf(names.first, values) == static_cast<size_t>(rule.min);
     case RuleKind::kRequire:
       return names.formulas[0].Holds(value_of);
     case RuleKind::kCustom:
@@ -260,10 +285,7 @@ std::string Contract::Broken(int index, Values values, Product product) const {
                          first.tensor->numel() == kOverflow ? "too many"
                                                             : std::to_string(first.tensor->numel()));
     case RuleKind::kLength:
-      return fmt::format("{}, got {}", must,
-                         table_.args[names.args[0]].kind == ArgKind::kBoolArray
-                             ? first.bools->values.size()
-                             : first.ints->values.size());
+      return fmt::format("{}, got {}", must, LengthOf(names.first, values));
     case RuleKind::kRequire:
       return fmt::format("{}, got {}", must, ValuesOf(names.formulas[0], values));
     case RuleKind::kCustom:
@@ -351,7 +373,7 @@ bool Contract::IsWanted(int arg, Values values) const {
   for (size_t i = 0; i < table_.rules.size(); ++i) {
     const Rule& rule = table_.rules[i];
     if (rule.kind == RuleKind::kNotNull && rule.when.arg && resolved_[i].args[0] == arg) {
-      return Applies(rule, resolved_[i], values);
+      return Applies(resolved_[i], values);
     }
   }
   return true;
@@ -375,17 +397,16 @@ Status Contract::CheckRange(Values values, Product product, int begin, int end,
   if (broken_rule) *broken_rule = -1;
   if (begin == 0) ANYACL_RETURN_IF_ERROR(LiveHandles(values));
   for (int i = begin; i < end; ++i) {
-    const Rule& rule = table_.rules[i];
-    if (!Applies(rule, resolved_[i], values)) continue;
-    if (rule.kind == RuleKind::kAcceptIfEmpty) {
-      bool empty = true;
-      for (int arg : resolved_[i].args) empty = empty && values[arg].tensor->empty();
-      if (empty) return {};
+    const Resolved& names = resolved_[i];
+    if (!Applies(names, values)) continue;
+    if (names.kind == RuleKind::kAcceptIfEmpty) {
+      const auto empty = [&](int arg) { return values[arg].tensor->empty(); };
+      if (std::all_of(names.args.begin(), names.args.end(), empty)) return {};
       continue;
     }
     if (Holds(i, values, product)) [[likely]] continue;
     if (broken_rule) *broken_rule = i;
-    return Status(CodeOf(rule), fmt::format("{}: {}", table_.op, Broken(i, values, product)));
+    return Status(CodeOf(table_.rules[i]), fmt::format("{}: {}", table_.op, Broken(i, values, product)));
   }
   return {};
 }

@@ -12,8 +12,8 @@
 #ifndef ANYACL_CONTRACT_CONTRACT_H_
 #define ANYACL_CONTRACT_CONTRACT_H_
 
-#include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -200,18 +200,28 @@ class Contract {
   std::string Describe(const Rule& rule, Product product) const;
 
  private:
-  struct Resolved {  // per rule, what its names mean
-    std::vector<int> args;
+  // A rule with its names resolved, in a form that a valid call passes in a few instructions.
+  struct Resolved {
+    RuleKind kind;
+    bool first_is_handle = false;
+    int first = -1;   // args[0] and args[1], or -1
+    int second = -1;
     int when_arg = -1;
+    int when_bit = -1;
+    DTypeSet dtypes[std::size(kProducts)];  // kDTypeRows of one argument: what each product takes
+    std::vector<int> args;
     std::vector<Formula> formulas;
   };
 
   int Size() const { return static_cast<int>(table_.rules.size()); }
   Status CheckRange(Values values, Product product, int begin, int end, int* broken_rule) const;
-  bool Applies(const Rule& rule, const Resolved& names, Values values) const;
+  Resolved Resolve(const Rule& rule) const;
+  static bool Applies(const Resolved& names, Values values);
   // Empty when the rule holds, else the sentence after "<operator>: ".
   std::string Broken(int index, Values values, Product product) const;
   bool Holds(int index, Values values, Product product) const;
+  bool HoldsShape(const Resolved& names, const Tensor& tensor, Values values) const;
+  size_t LengthOf(int arg, Values values) const;
   Number Lookup(int variable, Values values) const;
   std::string ValuesOf(const Formula& formula, Values values) const;
   bool IsWanted(int arg, Values values) const;

@@ -48,7 +48,7 @@ std::vector<Check> ChecksOf(const Contract& contract) {
       }
       text = fmt::format("the product must be {}", Join(names));
     } else if (rule.kind == RuleKind::kDTypeRows) {
-      text = fmt::format("dtype of {} must be one of the table below", fmt::join(rule.args, ", "));
+      text = fmt::format("dtype of {} must be one of those listed", fmt::join(rule.args, ", "));
       if (rule.when.arg) text += contract.Describe(rule, Product::kAscend950).substr(
           contract.Describe(rule, Product::kAscend950).find(" when "));
     } else {

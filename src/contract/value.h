@@ -37,16 +37,17 @@ struct FloatArray {
 
 namespace contract {
 
-// One bound argument. Which member is meaningful follows from the argument's kind.
+// One bound argument. Which member is meaningful follows from the argument's kind. Nothing is initialised
+// by itself: a call binds a few of these in an array that is large enough for all.
 struct Value {
   enum class State : uint8_t { kGiven, kNull, kDead };
-  State state = State::kGiven;
+  State state;
   union {
     const Tensor* tensor;
     const Scalar* scalar;
     const BoolArray* bools;
     const IntArray* ints;
-    int64_t integer = 0;
+    int64_t integer;
     double real;
     bool flag;
   };

@@ -89,58 +89,6 @@ const FormatRow* Find(Format format) {
 
 }  // namespace
 
-std::string Name(DType dtype) {
-  const DTypeRow* row = Find(dtype);
-  return row ? row->name : "dtype " + std::to_string(static_cast<int32_t>(dtype));
-}
-
-std::string Name(Format format) {
-  const FormatRow* row = Find(format);
-  return row ? row->name : "format " + std::to_string(static_cast<int32_t>(format));
-}
-
-size_t SizeOf(DType dtype) {
-  switch (dtype) {  // the operators' types first: this runs several times in every call
-    case DType::kF32:
-      return 4;
-    case DType::kF16:
-    case DType::kBF16:
-      return 2;
-    default: {
-      const DTypeRow* row = Find(dtype);
-      return row ? row->size : 0;
-    }
-  }
-}
-
-bool IsComplex(DType dtype) { return dtype == DType::kC64 || dtype == DType::kC128; }
-
-bool IsFloating(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 ||
-         dtype == DType::kF64;
-}
-
-bool IsInteger(DType dtype) {
-  switch (dtype) {
-    case DType::kI8:
-    case DType::kU8:
-    case DType::kI16:
-    case DType::kU16:
-    case DType::kI32:
-    case DType::kU32:
-    case DType::kI64:
-    case DType::kU64:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool IsPrivate(Format format) {
-  const FormatRow* row = Find(format);
-  return row && row->is_private;
-}
-
 bool ConvertsTo(DType from, DType to) {
   const auto known = [](DType t) {
     return IsFloating(t) || IsInteger(t) || IsComplex(t) || t == DType::kBool;
@@ -151,6 +99,26 @@ bool ConvertsTo(DType from, DType to) {
   if (IsComplex(from)) return IsComplex(to);
   if (IsFloating(from)) return !IsInteger(to);
   return true;  // integers and BOOL convert to everything but BOOL
+}
+
+std::string Name(DType dtype) {
+  const DTypeRow* row = Find(dtype);
+  return row ? row->name : "dtype " + std::to_string(static_cast<int32_t>(dtype));
+}
+
+std::string Name(Format format) {
+  const FormatRow* row = Find(format);
+  return row ? row->name : "format " + std::to_string(static_cast<int32_t>(format));
+}
+
+size_t internal::SizeOfOther(DType dtype) {
+  const DTypeRow* row = Find(dtype);
+  return row ? row->size : 0;
+}
+
+bool IsPrivate(Format format) {
+  const FormatRow* row = Find(format);
+  return row && row->is_private;
 }
 
 }  // namespace anyacl

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 namespace anyacl {
@@ -69,12 +70,48 @@ enum class Format : int32_t {
 std::string Name(DType dtype);
 std::string Name(Format format);
 
-// Bytes of one element in memory as aclDataTypeSize reports them; 0 for UNDEFINED, STRING and unknown.
-size_t SizeOf(DType dtype);
+namespace internal {
+size_t SizeOfOther(DType dtype);
+}
 
-bool IsComplex(DType dtype);
-bool IsFloating(DType dtype);  // FLOAT16, BF16, FLOAT, DOUBLE
-bool IsInteger(DType dtype);   // INT8 ... UINT64
+// Bytes of one element in memory as aclDataTypeSize reports them; 0 for UNDEFINED, STRING and unknown.
+inline size_t SizeOf(DType dtype) {
+  switch (dtype) {  // the operators' types first: this runs several times in every call
+    case DType::kF32:
+      return 4;
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
+    default:
+      return internal::SizeOfOther(dtype);
+  }
+}
+
+// A set of dtypes, one bit each; dtypes beyond the enumeration are in no set.
+class DTypeSet {
+ public:
+  constexpr DTypeSet() = default;
+  constexpr DTypeSet(std::initializer_list<DType> list) {
+    for (DType t : list) Add(t);
+  }
+  constexpr void Add(DType t) { bits_ |= Bit(t); }
+  constexpr bool Has(DType t) const { return (bits_ & Bit(t)) != 0; }
+
+ private:
+  static constexpr uint64_t Bit(DType t) {
+    const uint32_t number = static_cast<uint32_t>(t);
+    return number < 64 ? uint64_t{1} << number : 0;
+  }
+  uint64_t bits_ = 0;
+};
+
+inline constexpr DTypeSet kFloatingTypes = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
+inline constexpr DTypeSet kIntegerTypes = {DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
+                                           DType::kI32, DType::kU32, DType::kI64, DType::kU64};
+
+constexpr bool IsFloating(DType dtype) { return kFloatingTypes.Has(dtype); }
+constexpr bool IsInteger(DType dtype) { return kIntegerTypes.Has(dtype); }
+constexpr bool IsComplex(DType dtype) { return dtype == DType::kC64 || dtype == DType::kC128; }
 bool IsPrivate(Format format);
 
 // The documents' "convertible" relation, restricted to the dtypes we can convert.

@@ -2,7 +2,6 @@
 // Copyright The AnyACL Authors
 #include "core/error_text.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -33,6 +32,14 @@ Text& Scope() {
   return thread_text;
 }
 
+std::string Now() {
+  std::tm now{};
+  const std::time_t seconds = std::time(nullptr);
+  localtime_r(&seconds, &now);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%d-%H:%M:%S", &now));
+}
+
 const char* ClassOf(int32_t code) {
   switch (code / 1000) {
     case 161:
@@ -54,17 +61,13 @@ const char* ClassOf(int32_t code) {
 
 void Remember(const Status& status) noexcept {
   try {
-    std::tm now{};
-    const std::time_t seconds = std::time(nullptr);
-    localtime_r(&seconds, &now);
     const std::string line = fmt::format("{}: {}", ClassOf(status.code()), status.message());
     if (log::Enabled(log::Level::kError)) {
       log::Write(log::Level::kError, fmt::format("{} (code {})", line, status.code()));
     }
     Text& text = Scope();
     const std::lock_guard lock(text.mutex);
-    text.pending =
-        fmt::format("[PID:{}] {:%Y-%m-%d-%H:%M:%S} {}\n{}", getpid(), now, line, text.pending);
+    text.pending = fmt::format("[PID:{}] {} {}\n{}", getpid(), Now(), line, text.pending);
     if (text.pending.size() > kMaxText) text.pending.resize(kMaxText);
   } catch (...) {  // out of memory: the code still reaches the caller
   }

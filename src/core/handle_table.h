@@ -12,7 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 
@@ -47,7 +47,7 @@ class HandleTable {
     if (index == kNoSlot) index = Grow();
     if (index == kNoSlot) return nullptr;
     Slot& slot = SlotAt(index);
-    *object = new (slot.storage) T();
+    *object = new (slot.storage) T;  // not T(): that would clear half a KiB of dims first
     const uint32_t generation = slot.generation.load(std::memory_order_relaxed) + 1;
     slot.generation.store(generation, std::memory_order_release);  // odd: alive
     return Encode(index, generation);
@@ -170,11 +170,17 @@ class HandleTable {
     return size;
   }
 
+  // calloc, because its pages cost nothing before they are used.
+  static std::atomic<Slot*>* NewChunks() {
+    void* chunks = std::calloc(kMaxSlots / kChunk, sizeof(std::atomic<Slot*>));
+    if (!chunks) throw std::bad_alloc();
+    return static_cast<std::atomic<Slot*>*>(chunks);
+  }
+
   std::atomic<uint64_t> free_{kNoSlot};
   std::atomic<uint32_t> size_{0};
   std::mutex grow_;
-  std::unique_ptr<std::atomic<Slot*>[]> chunks_ =
-      std::make_unique<std::atomic<Slot*>[]>(kMaxSlots / kChunk);
+  std::atomic<Slot*>* const chunks_ = NewChunks();  // never freed: tables live as long as the process
 };
 
 }  // namespace anyacl

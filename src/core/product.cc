@@ -17,20 +17,20 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"Ascend910B1", Product::kA2},           {"Ascend910B2", Product::kA2},
-    {"Ascend910B2C", Product::kA2},          {"Ascend910B3", Product::kA2},
-    {"Ascend910B4", Product::kA2},           {"Ascend910B4-1", Product::kA2},
-    {"Ascend910_9391", Product::kA3},        {"Ascend910_9392", Product::kA3},
-    {"Ascend910_9381", Product::kA3},        {"Ascend910_9382", Product::kA3},
-    {"Ascend910_9372", Product::kA3},        {"Ascend910_9362", Product::kA3},
-    {"Ascend910_9363", Product::kA3},        {"Ascend910A", Product::kTraining},
-    {"Ascend910B", Product::kTraining},      {"Ascend910ProA", Product::kTraining},
-    {"Ascend910ProB", Product::kTraining},   {"Ascend910PremiumA", Product::kTraining},
-    {"Ascend310P1", Product::kInference},    {"Ascend310P2", Product::kInference},
-    {"Ascend310P3", Product::kInference},    {"Ascend310P4", Product::kInference},
-    {"Ascend310P5", Product::kInference},    {"Ascend310P7", Product::kInference},
-    {"Ascend310B1", Product::k200I},         {"Ascend310B2", Product::k200I},
-    {"Ascend310B3", Product::k200I},         {"Ascend310B4", Product::k200I},
+    {"Ascend910B1", Product::kA2},         {"Ascend910B2", Product::kA2},
+    {"Ascend910B2C", Product::kA2},        {"Ascend910B3", Product::kA2},
+    {"Ascend910B4", Product::kA2},         {"Ascend910B4-1", Product::kA2},
+    {"Ascend910_9391", Product::kA3},      {"Ascend910_9392", Product::kA3},
+    {"Ascend910_9381", Product::kA3},      {"Ascend910_9382", Product::kA3},
+    {"Ascend910_9372", Product::kA3},      {"Ascend910_9362", Product::kA3},
+    {"Ascend910_9363", Product::kA3},      {"Ascend910A", Product::kTraining},
+    {"Ascend910B", Product::kTraining},    {"Ascend910ProA", Product::kTraining},
+    {"Ascend910ProB", Product::kTraining}, {"Ascend910PremiumA", Product::kTraining},
+    {"Ascend310P1", Product::kInference},  {"Ascend310P2", Product::kInference},
+    {"Ascend310P3", Product::kInference},  {"Ascend310P4", Product::kInference},
+    {"Ascend310P5", Product::kInference},  {"Ascend310P7", Product::kInference},
+    {"Ascend310B1", Product::k200I},       {"Ascend310B2", Product::k200I},
+    {"Ascend310B3", Product::k200I},       {"Ascend310B4", Product::k200I},
 };
 
 std::atomic<Product>& Active() {
@@ -59,9 +59,7 @@ const char* SocName() {
   return name->c_str();
 }
 
-Product CurrentProduct() {
-  return Active().load(std::memory_order_relaxed);
-}
+Product CurrentProduct() { return Active().load(std::memory_order_relaxed); }
 
 void SetCurrentProduct(Product product) { Active().store(product, std::memory_order_relaxed); }
 

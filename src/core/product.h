@@ -21,7 +21,7 @@ enum class Product {
 };
 
 inline constexpr Product kProducts[] = {Product::kAscend950, Product::kA3,        Product::kA2,
-                                       Product::kTraining,  Product::kInference, Product::k200I};
+                                        Product::kTraining,  Product::kInference, Product::k200I};
 
 // The product as the documents call it: "Ascend 950", "Atlas A2", ...
 const char* Name(Product product);

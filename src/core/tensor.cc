@@ -13,17 +13,6 @@ std::string ToString(const Dims& dims) {
   return text + "]";
 }
 
-int64_t Numel(const Dims& dims) {
-  int64_t product = 1;
-  bool overflow = false;
-  for (int64_t d : dims) {
-    if (d < 0) return kOverflow;
-    if (d == 0) return 0;
-    overflow |= __builtin_mul_overflow(product, d, &product);
-  }
-  return overflow ? kOverflow : product;
-}
-
 Dims ContiguousStrides(const Dims& dims) {
   Dims strides = dims;
   int64_t step = 1;

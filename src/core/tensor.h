@@ -54,7 +54,16 @@ std::string ToString(const Dims& dims);
 
 // Product of the dims; kOverflow when it does not fit into 63 bits or a dim is negative.
 inline constexpr int64_t kOverflow = -1;
-int64_t Numel(const Dims& dims);
+inline int64_t Numel(const Dims& dims) {
+  int64_t product = 1;
+  bool overflow = false;
+  for (int64_t d : dims) {
+    if (d < 0) return kOverflow;
+    if (d == 0) return 0;
+    overflow |= __builtin_mul_overflow(product, d, &product);
+  }
+  return overflow ? kOverflow : product;
+}
 
 // Row-major strides of a shape.
 Dims ContiguousStrides(const Dims& dims);

@@ -15,7 +15,7 @@ class CpuBackend final : public Backend {
   const char* name() const override { return "cpu"; }
   std::span<const Kernel> Kernels(const char* operator_stem) const override;
   void Copy(const StridedCopy& copy, const Launch& launch) const override;
-  DeviceMemory& memory() const override;  // cpu_memory.cc
+  DeviceMemory& memory() const override;        // cpu_memory.cc
   runtime::Stream* NewStream() const override;  // in cpu_stream.cc
 };
 

@@ -58,8 +58,9 @@ int CoresOfV1(const std::string& folder) {
   return quota_line >> quota && period_line >> period ? RoundUp(quota, period) : 0;
 }
 
-// The tightest quota of a group and of those above it. Inside a container the path of the group often does
-// not exist below the mount; the mount itself, reached last, then holds the container's own quota.
+// The tightest quota of a group and of those above it. Inside a container the path of the group
+// often does not exist below the mount; the mount itself, reached last, then holds the container's
+// own quota.
 int Tightest(const std::string& mount, std::string group, int (*cores_of)(const std::string&)) {
   int tightest = 0;
   while (true) {

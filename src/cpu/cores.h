@@ -7,8 +7,8 @@
 
 namespace anyacl::cpu {
 
-// Cores this process may use: its affinity, limited by the quota of its control group (v2 cpu.max or v1
-// cpu.cfs_quota_us, own group and all above it, rounded up). At least 1.
+// Cores this process may use: its affinity, limited by the quota of its control group (v2 cpu.max
+// or v1 cpu.cfs_quota_us, own group and all above it, rounded up). At least 1.
 int UsableCores();
 
 // The quota alone; 0 when there is none. `root` stands for "/" in tests.

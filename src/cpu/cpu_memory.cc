@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Device memory of the CPU: ordinary memory that is counted, so that a program which asks for more than
-// the machine has gets an error from the allocation and not a kill when it touches the pages.
+// Device memory of the CPU: ordinary memory that is counted, so that a program which asks for more
+// than the machine has gets an error from the allocation and not a kill when it touches the pages.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,7 +32,8 @@ constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kReadableTail = 32;
 constexpr size_t kAbsurd = size_t{1} << 46;  // keeps the sums below from overflowing
 
-// Pieces of a parallel transfer: large enough to hide the hand-over, small enough to share out evenly.
+// Pieces of a parallel transfer: large enough to hide the hand-over, small enough to share out
+// evenly.
 constexpr size_t kPiece = size_t{1} << 20;
 constexpr size_t kParallelFrom = 4 * kPiece;
 
@@ -102,6 +104,7 @@ class FreeBlocks {
   }
 
   size_t total() const { return total_; }
+  std::mutex& mutex() { return mutex_; }  // for fork
 
  private:
   static constexpr size_t kMaxBlocks = 64;
@@ -116,8 +119,9 @@ class FreeBlocks {
   std::atomic<size_t> total_{0};
 };
 
-// One anonymous file holds all physical memory, each allocation its own range of offsets: a handle per
-// allocation would run into the limit on open files. Offsets are not used twice; the file is sparse.
+// One anonymous file holds all physical memory, each allocation its own range of offsets: a handle
+// per allocation would run into the limit on open files. Offsets are not used twice; the file is
+// sparse.
 class PhysicalFile {
  public:
   bool Allocate(size_t bytes, uint64_t* offset) {
@@ -232,6 +236,14 @@ ReduceFunction FindReduce(DType dtype) {
 
 class CpuMemory final : public DeviceMemory {
  public:
+  // Never destroyed: programs free memory while the process exits. A child of fork frees too.
+  static CpuMemory* Create() {
+    static CpuMemory* const memory = new CpuMemory;
+    constexpr auto kUnlock = [] { memory->spares_.mutex().unlock(); };
+    pthread_atfork([] { memory->spares_.mutex().lock(); }, kUnlock, kUnlock);
+    return memory;
+  }
+
   void* Allocate(size_t bytes, int /*device*/) override {
     if (bytes > kAbsurd) return nullptr;
     const size_t usable = UsableSize(bytes);
@@ -265,8 +277,8 @@ class CpuMemory final : public DeviceMemory {
   void* AllocateHost(size_t bytes) override { return Allocate(bytes, 0); }
   void FreeHost(void* address, size_t bytes) override { Free(address, bytes, 0); }
 
-  // All devices are the same machine: each shows its share, so that a program which fills every device
-  // to some fraction does not ask for more than there is.
+  // All devices are the same machine: each shows its share, so that a program which fills every
+  // device to some fraction does not ask for more than there is.
   MemoryInfo Info(int /*device*/) const override {
     const int devices =
         env::GetInt(env::Var::ANYACL_DEVICES, 1, std::numeric_limits<int>::max(), 1);
@@ -345,8 +357,8 @@ class CpuMemory final : public DeviceMemory {
                     Minus(machine.total, live));
   }
 
-  // Counts the bytes as allocated if the machine can give them. Asks the kernel for large blocks only:
-  // small ones are too many to ask each time.
+  // Counts the bytes as allocated if the machine can give them. Asks the kernel for large blocks
+  // only: small ones are too many to ask each time.
   bool Book(size_t bytes, bool ask_kernel) {
     const size_t before = live_.fetch_add(bytes);
     if (before + bytes <= MachineTotal()) {
@@ -366,8 +378,7 @@ class CpuMemory final : public DeviceMemory {
 }  // namespace
 
 DeviceMemory& CpuBackend::memory() const {
-  static DeviceMemory* const memory =
-      new CpuMemory;  // leaked: memory is freed after exit handlers ran
+  static DeviceMemory* const memory = CpuMemory::Create();
   return *memory;
 }
 

@@ -92,7 +92,8 @@ uint64_t CpuStream::RunInline(const Work& work, std::unique_lock<std::mutex> loc
   completed_.store(number, std::memory_order_release);
   submitted_.store(number, std::memory_order_release);
   lock.unlock();
-  if (code != 0) [[unlikely]] WorkFailed(work.label, code, number);
+  if (code != 0) [[unlikely]]
+    WorkFailed(work.label, code, number);
   return number;
 }
 
@@ -102,10 +103,13 @@ Status CpuStream::Enqueue(const Work& work, std::unique_lock<std::mutex> lock, u
     if (sequence) *sequence = number;
     return Status();
   }
-  const auto has_room = [this] { return Last() - completed_.load(std::memory_order_relaxed) < kSlots; };
+  const auto has_room = [this] {
+    return Last() - completed_.load(std::memory_order_relaxed) < kSlots;
+  };
   if (!has_room() && OnOwnThread()) {
-    return Status(code::kRtNoStreamResource,
-                  std::string(work.label) + ": the stream is full and its host function adds to it");
+    return Status(
+        code::kRtNoStreamResource,
+        std::string(work.label) + ": the stream is full and its host function adds to it");
   }
   progress_.wait(lock, has_room);
   const uint64_t number = Last() + 1;

@@ -51,8 +51,8 @@ struct Cgroup {
   const CgroupVersion* version;
 };
 
-// Appends the group at `path` and all its parents: each may have a limit. Inside a container the path
-// can name a folder that is not visible; then only the root answers.
+// Appends the group at `path` and all its parents: each may have a limit. Inside a container the
+// path can name a folder that is not visible; then only the root answers.
 void AppendGroups(const CgroupVersion& version, std::string path, std::vector<Cgroup>* groups) {
   while (true) {
     const std::string folder = version.root + path;

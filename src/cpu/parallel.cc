@@ -19,7 +19,8 @@
 namespace anyacl::cpu {
 namespace {
 
-// Long enough to catch the next kernel of a busy stream, short enough not to be seen in an idle process.
+// Long enough to catch the next kernel of a busy stream, short enough not to be seen in an idle
+// process.
 constexpr auto kSpin = std::chrono::microseconds(5);
 constexpr int kMostThreads = 1024;
 
@@ -31,7 +32,8 @@ void Relax() {
 #endif
 }
 
-// Spins until done() or until kSpin is over; the clock is asked rarely because it costs as much as a few rounds.
+// Spins until done() or until kSpin is over; the clock is asked rarely because it costs as much as
+// a few rounds.
 template <class Done>
 bool Spin(Done&& done) {
   const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -45,10 +47,12 @@ bool Spin(Done&& done) {
 }
 
 void FutexWait(std::atomic<uint32_t>& word, uint32_t value) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, nullptr,
+          nullptr, 0);
 }
 void FutexWake(std::atomic<uint32_t>& word, int waiters) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, waiters, nullptr, nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, waiters, nullptr,
+          nullptr, 0);
 }
 
 // One ParallelFor; lives on the stack of its caller.
@@ -168,7 +172,8 @@ class Pool {
     return nullptr;
   }
 
-  // Taking oneself off the list of helpers is the last touch of the job: its caller may be gone right after.
+  // Taking oneself off the list of helpers is the last touch of the job: its caller may be gone
+  // right after.
   void Leave(Job& job) {
     bool wake = false;
     {
@@ -179,7 +184,8 @@ class Pool {
     if (wake) FutexWake(departures_, kMostThreads);
   }
 
-  // The order "count me, then look again" against Publish's "announce, then count" loses no wake-up.
+  // The order "count me, then look again" against Publish's "announce, then count" loses no
+  // wake-up.
   void Sleep(uint32_t seen) {
     const auto arrived = [&] { return arrivals_.load(std::memory_order_seq_cst) != seen; };
     if (Spin(arrived)) return;
@@ -198,7 +204,8 @@ class Pool {
   alignas(64) std::atomic<uint32_t> departures_{0};
 };
 
-// Leaked: workers outlive static destructors. A forked child has no workers, so it begins with a new pool.
+// Leaked: workers outlive static destructors. A forked child has no workers, so it begins with a
+// new pool.
 std::atomic<Pool*> pool{nullptr};
 
 Pool& ThePool() {
@@ -213,8 +220,8 @@ Pool& ThePool() {
 }
 
 int StartValue() {
-  static const int value = env::GetInt(env::Var::ANYACL_THREADS, 1, kMostThreads,
-                                       std::min(UsableCores(), kMostThreads));
+  static const int value =
+      env::GetInt(env::Var::ANYACL_THREADS, 1, kMostThreads, std::min(UsableCores(), kMostThreads));
   return value;
 }
 
@@ -227,7 +234,9 @@ int MaxThreads() {
   return n > 0 ? n : StartValue();
 }
 
-void SetMaxThreads(int n) { max_threads.store(std::clamp(n, 0, kMostThreads), std::memory_order_relaxed); }
+void SetMaxThreads(int n) {
+  max_threads.store(std::clamp(n, 0, kMostThreads), std::memory_order_relaxed);
+}
 
 void internal::RunTasks(int64_t tasks, TaskFunction call, void* context) {
   const int threads = inside_task ? 1 : MaxThreads();

@@ -3,8 +3,8 @@
 //
 // One fork-join pool for the whole process.
 //
-// A kernel cuts its work into tasks by shape alone, never by the number of threads; which thread runs a
-// task then cannot change a bit of the result.
+// A kernel cuts its work into tasks by shape alone, never by the number of threads; which thread
+// runs a task then cannot change a bit of the result.
 #ifndef ANYACL_CPU_PARALLEL_H_
 #define ANYACL_CPU_PARALLEL_H_
 
@@ -14,8 +14,8 @@
 
 namespace anyacl::cpu {
 
-// Threads a ParallelFor may use, the caller included. Starts as ANYACL_THREADS, else as the cores this
-// process may use (affinity, cgroup quota rounded up).
+// Threads a ParallelFor may use, the caller included. Starts as ANYACL_THREADS, else as the cores
+// this process may use (affinity, cgroup quota rounded up).
 int MaxThreads();
 void SetMaxThreads(int n);  // n < 1: back to the start value
 
@@ -24,9 +24,9 @@ using TaskFunction = void (*)(void* context, int64_t index);
 void RunTasks(int64_t tasks, TaskFunction call, void* context);
 }  // namespace internal
 
-// Calls task(i) once for every i in [0, tasks), on the caller and on workers of the pool, and returns when
-// all are done. Any number of threads may call it at the same time; inside a task it runs serially.
-// Tasks must not throw. Allocates nothing once the workers run.
+// Calls task(i) once for every i in [0, tasks), on the caller and on workers of the pool, and
+// returns when all are done. Any number of threads may call it at the same time; inside a task it
+// runs serially. Tasks must not throw. Allocates nothing once the workers run.
 template <class F>
 void ParallelFor(int64_t tasks, F&& task) {
   if (tasks <= 1) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// The axes are first merged and, unless the order matters, sorted so that writes walk through memory. What
-// is left is one of two forms: runs along the last axis, or, where reads walk through memory along another
-// axis than writes do, square tiles over these two.
+// The axes are first merged and, unless the order matters, sorted so that writes walk through
+// memory. What is left is one of two forms: runs along the last axis, or, where reads walk through
+// memory along another axis than writes do, square tiles over these two.
 #include "cpu/strided_copy.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace anyacl::cpu {
 namespace {
 
 constexpr int64_t kTaskBytes = 256 * 1024;
-constexpr int64_t kTile = 64;  // elements per side: two tiles of 8-byte elements fit the second cache
+constexpr int64_t kTile =
+    64;  // elements per side: two tiles of 8-byte elements fit the second cache
 
 struct Axis {
   int64_t size;
@@ -35,10 +36,14 @@ struct Offsets {
   int64_t to = 0;
 };
 
-// Walks to the inner axis first those that are written closest together. Stable, so equal strides keep order.
+// Walks to the inner axis first those that are written closest together. Stable, so equal strides
+// keep order; by insertion, because std::stable_sort allocates and phase 2 must not.
 void SortByWrites(Layout& layout) {
-  std::stable_sort(layout.axes, layout.axes + layout.rank,
-                   [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
+  for (int i = 1; i < layout.rank; ++i) {
+    for (int j = i; j > 0 && std::abs(layout.axes[j - 1].to) < std::abs(layout.axes[j].to); --j) {
+      std::swap(layout.axes[j - 1], layout.axes[j]);
+    }
+  }
 }
 
 void Merge(Layout& layout) {
@@ -92,8 +97,8 @@ void CopyRun(const T* from, T* to, int64_t count, const Axis& axis) {
   }
 }
 
-// Elements [begin, end) in row-major order, one run of the last axis after the other. Coordinates are
-// counted up instead of divided out: rows may be short.
+// Elements [begin, end) in row-major order, one run of the last axis after the other. Coordinates
+// are counted up instead of divided out: rows may be short.
 template <class T>
 void CopyRuns(const Layout& layout, const T* from, T* to, int64_t begin, int64_t end) {
   const int outer = layout.rank - 1;
@@ -149,15 +154,14 @@ void CopyTiles(const Layout& layout, const T* from, T* to, int64_t begin, int64_
   }
 }
 
-// Brings the axis along which reads are closest behind all others but the last. True when reads and writes
-// walk along different axes and both are long enough for tiles.
+// Brings the axis along which reads are closest behind all others but the last. True when reads and
+// writes walk along different axes and both are long enough for tiles.
 bool IsTransposed(Layout& layout) {
   if (layout.rank < 2) return false;
   Axis* const last = &layout.axes[layout.rank - 1];
-  Axis* const closest =
-      std::min_element(layout.axes, last + 1, [](const Axis& a, const Axis& b) {
-        return std::abs(a.from) < std::abs(b.from);
-      });
+  Axis* const closest = std::min_element(layout.axes, last + 1, [](const Axis& a, const Axis& b) {
+    return std::abs(a.from) < std::abs(b.from);
+  });
   if (closest == last || closest->size < 4 || last->size < 4) return false;
   std::rotate(closest, closest + 1, last);
   return true;
@@ -167,9 +171,8 @@ bool IsTransposed(Layout& layout) {
 template <class Body>
 void ForRanges(int64_t units, int64_t bytes, bool serial, Body&& body) {
   const int64_t per_task = serial ? units : std::max<int64_t>(1, kTaskBytes / bytes);
-  ParallelFor((units + per_task - 1) / per_task, [&](int64_t task) {
-    body(task * per_task, std::min(units, (task + 1) * per_task));
-  });
+  ParallelFor((units + per_task - 1) / per_task,
+              [&](int64_t task) { body(task * per_task, std::min(units, (task + 1) * per_task)); });
 }
 
 template <class T>
@@ -179,12 +182,11 @@ void CopyAs(const StridedCopy& copy, Layout& layout) {
   if (!copy.serial && IsTransposed(layout)) {
     const Axis& rows = layout.axes[layout.rank - 2];
     const Axis& columns = layout.axes[layout.rank - 1];
-    const int64_t tiles = layout.count / (rows.size * columns.size) * ((rows.size + kTile - 1) / kTile) *
-                          ((columns.size + kTile - 1) / kTile);
+    const int64_t tiles = layout.count / (rows.size * columns.size) *
+                          ((rows.size + kTile - 1) / kTile) * ((columns.size + kTile - 1) / kTile);
     const int64_t tile_bytes = kTile * kTile * static_cast<int64_t>(sizeof(T));
-    return ForRanges(tiles, tile_bytes, false, [&](int64_t begin, int64_t end) {
-      CopyTiles(layout, from, to, begin, end);
-    });
+    return ForRanges(tiles, tile_bytes, false,
+                     [&](int64_t begin, int64_t end) { CopyTiles(layout, from, to, begin, end); });
   }
   ForRanges(layout.count, sizeof(T), copy.serial,
             [&](int64_t begin, int64_t end) { CopyRuns(layout, from, to, begin, end); });
@@ -214,12 +216,18 @@ void CopyStrided(const StridedCopy& copy) {
   Layout layout = Simplify(copy);
   if (layout.count == 0) return;
   switch (copy.element_size) {
-    case 1: return CopyAs<Element<1>>(copy, layout);
-    case 2: return CopyAs<Element<2>>(copy, layout);
-    case 4: return CopyAs<Element<4>>(copy, layout);
-    case 8: return CopyAs<Element<8>>(copy, layout);
-    case 16: return CopyAs<Element<16>>(copy, layout);
-    default: break;
+    case 1:
+      return CopyAs<Element<1>>(copy, layout);
+    case 2:
+      return CopyAs<Element<2>>(copy, layout);
+    case 4:
+      return CopyAs<Element<4>>(copy, layout);
+    case 8:
+      return CopyAs<Element<8>>(copy, layout);
+    case 16:
+      return CopyAs<Element<16>>(copy, layout);
+    default:
+      break;
   }
   Layout bytes = InBytes(layout, copy.element_size);
   CopyAs<Element<1>>(copy, bytes);

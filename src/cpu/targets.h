@@ -15,12 +15,12 @@ namespace anyacl::cpu {
 // Names of the targets compiled in that this machine can run, best first ("AVX3", ..., "SCALAR").
 std::vector<std::string> UsableTargets();
 
-// The target that kernels run on, as reported by a function that is compiled once per target and goes
-// through the same dispatch as the kernels.
+// The target that kernels run on, as reported by a function that is compiled once per target and
+// goes through the same dispatch as the kernels.
 const char* ActiveTarget();
 
-// Lets only this target run from now on; empty: back to the choice at the start. False, and nothing changed,
-// when the name is not one of UsableTargets(). Not while kernels run.
+// Lets only this target run from now on; empty: back to the choice at the start. False, and nothing
+// changed, when the name is not one of UsableTargets(). Not while kernels run.
 bool ForceTarget(std::string_view name);
 
 // Obeys ANYACL_SIMD; the backend calls it before the first kernel.

@@ -42,11 +42,18 @@ Executor* Acquire(void* handle) {
   if (!executor->repeatable.load(std::memory_order_acquire)) return Executors().Retire(handle);
   int pins = executor->pins.load(std::memory_order_relaxed);
   while (pins > 0) {  // zero: a concurrent destroy was faster
-    if (executor->pins.compare_exchange_weak(pins, pins + 1, std::memory_order_acq_rel)) {
-      return executor;
-    }
+    if (!executor->pins.compare_exchange_weak(pins, pins + 1, std::memory_order_acq_rel)) continue;
+    if (Executors().Get(handle) == executor) return executor;
+    Unpin(executor);  // destroyed meanwhile, and its slot may already serve another executor
+    return nullptr;
   }
   return nullptr;
+}
+
+Status CheckOperator(const Operator& op, const Plan& plan) {
+  if (plan.op == &op) [[likely]] return {};
+  return Status(code::kInnerNull, fmt::format("{}: executor was made by {}GetWorkspaceSize",
+                                              op.contract.op(), plan.op->contract.op()));
 }
 
 Status CheckWorkspace(const char* op, const Plan& plan, const void* workspace, uint64_t size) {
@@ -86,11 +93,6 @@ Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size,
                    void* stream, AddressOf address_of) {
   const char* name = op.contract.op();
   if (!handle) return Status(code::kNull, fmt::format("{}: executor must not be null", name));
-  Executor* known = Executors().Get(handle);
-  if (known && known->plan.op != &op) {
-    return Status(code::kInnerNull, fmt::format("{}: executor was made by {}GetWorkspaceSize", name,
-                                                known->plan.op->contract.op()));
-  }
   Executor* executor = Acquire(handle);
   if (!executor) {
     return Status(code::kInnerNull,
@@ -104,7 +106,8 @@ Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size,
   Run& run = *new (work.payload) Run;
   run.executor = executor;
   run.workspace = workspace;
-  Status status = CheckWorkspace(name, executor->plan, workspace, workspace_size);
+  Status status = CheckOperator(op, executor->plan);
+  if (status.ok()) status = CheckWorkspace(name, executor->plan, workspace, workspace_size);
   if (status.ok()) status = ResolveAddresses(name, *executor, address_of, &run);
   if (status.ok()) {
     status = runtime::Submit(stream, work);

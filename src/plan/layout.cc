@@ -26,6 +26,10 @@ bool IsDenseInOrder(const Tensor& t, const int* axes, int count) {
   return true;
 }
 
+uintptr_t AddressOf(const Tensor& t, int64_t element) {
+  return reinterpret_cast<uintptr_t>(t.data) + static_cast<uintptr_t>(element) * SizeOf(t.dtype);
+}
+
 }  // namespace
 
 bool ShareDenseOrder(std::span<const Tensor* const> tensors) {
@@ -52,21 +56,28 @@ bool OverlapsItself(const Tensor& t) {
   return false;
 }
 
+// One walk over the axes for extent, element count and overflow: this runs for every tensor of a call.
 Range AddressRange(const Tensor& t) {
-  Extent extent;
-  if (t.data == nullptr || t.empty() || !GetExtent(t, &extent)) return {};
-  const intptr_t base = reinterpret_cast<intptr_t>(t.data);
-  const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
-  return {base + extent.begin * size, base + extent.end * size};
+  if (t.empty()) return {0, 0, false};
+  int64_t last = t.offset;
+  int64_t count = 1;
+  bool overflow = false;
+  for (int i = 0; i < t.rank(); ++i) {
+    int64_t reach;
+    overflow |= __builtin_mul_overflow(t.dims[i] - 1, t.strides[i], &reach);
+    overflow |= __builtin_add_overflow(last, reach, &last);
+    overflow |= __builtin_mul_overflow(count, t.dims[i], &count);
+  }
+  int64_t bytes;
+  overflow |= __builtin_add_overflow(last, int64_t{1}, &last);
+  overflow |= __builtin_mul_overflow(std::max(last, count), static_cast<int64_t>(SizeOf(t.dtype)), &bytes);
+  if (overflow || t.data == nullptr) return {0, 0, overflow};
+  return {AddressOf(t, t.offset), AddressOf(t, last), false};
 }
 
 bool SameElements(const Tensor& a, const Tensor& b) {
   if (SizeOf(a.dtype) != SizeOf(b.dtype) || !(a.dims == b.dims)) return false;
-  const int64_t size = static_cast<int64_t>(SizeOf(a.dtype));
-  if (reinterpret_cast<intptr_t>(a.data) + a.offset * size !=
-      reinterpret_cast<intptr_t>(b.data) + b.offset * size) {
-    return false;
-  }
+  if (AddressOf(a, a.offset) != AddressOf(b, b.offset)) return false;
   for (int i = 0; i < a.rank(); ++i) {
     if (a.dims[i] > 1 && a.strides[i] != b.strides[i]) return false;
   }

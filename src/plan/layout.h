@@ -21,8 +21,9 @@ bool OverlapsItself(const Tensor& t);
 
 // The bytes a view can touch at its present address; empty when it has no elements or no address yet.
 struct Range {
-  intptr_t begin = 0;
-  intptr_t end = 0;
+  uintptr_t begin;  // unsigned: an address and a distance of up to 2^63 do not wrap
+  uintptr_t end;
+  bool overflow;  // the view reaches beyond 63 bits: it cannot be
   bool Meets(const Range& other) const { return begin < other.end && other.begin < end; }
 };
 Range AddressRange(const Tensor& t);

@@ -48,8 +48,20 @@ PlanBuilder::PlanBuilder(const Operator& op, contract::Values values, const Back
   plan_.pointer_count = 0;
   for (int i = 0; i < static_cast<int>(values.size()); ++i) {
     const bool tensor = op.contract.args()[i].is_tensor() && values[i].given();
-    ranges_[i] = tensor ? AddressRange(TensorOf(i)) : Range{};
+    ranges_[i] = tensor ? AddressRange(TensorOf(i)) : Range{0, 0, false};
   }
+}
+
+Status PlanBuilder::CheckAddressable() const {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (!ranges_[i].overflow) [[likely]] continue;
+    const Tensor& t = TensorOf(static_cast<int>(i));
+    return Status(code::kInvalid,
+                  fmt::format("{}: {} must span fewer than 2^63 bytes, got shape {} with strides {}",
+                              op_.contract.op(), op_.contract.args()[i].name, ToString(t.dims),
+                              ToString(t.strides)));
+  }
+  return {};
 }
 
 bool PlanBuilder::IsOutput(int arg) const {

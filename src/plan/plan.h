@@ -67,6 +67,9 @@ class PlanBuilder {
  public:
   PlanBuilder(const Operator& op, contract::Values values, const Backend& backend, Plan* plan);
 
+  // No table speaks of views beyond 63 bits, and nothing behind this check could index them.
+  Status CheckAddressable() const;
+
   // The Params of the kernel, zeroed, inside the plan. Call once, before anything else.
   template <class Params>
   Params& MakeParams() {

@@ -2,6 +2,7 @@
 // Copyright The AnyACL Authors
 //
 // The helpers of acl_base_rt.h.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdarg>
@@ -13,6 +14,7 @@
 #include "core/dtype.h"
 #include "core/handle_table.h"
 #include "core/log.h"
+#include "core/product.h"
 #include "core/scalar.h"
 #include "runtime/context.h"
 #include "runtime/device.h"
@@ -42,9 +44,16 @@ Status FindBuffer(const char* function, const aclDataBuffer* handle, DataBuffer*
               static_cast<const void*>(handle));
 }
 
-// What we can do whatever the product: infinities and NaN as IEEE has them, bfloat16. There is no
-// compiler that runs at run time.
+// Infinities and NaN are always as IEEE has them, bfloat16 is a matter of the product; no compiler
+// runs at run time. Those that a product may lack come last.
 constexpr aclCannAttr kSupported[] = {ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16};
+
+size_t SupportedCount() {
+  const Product product = CurrentProduct();
+  const bool has_bf16 =
+      product == Product::kAscend950 || product == Product::kA3 || product == Product::kA2;
+  return has_bf16 ? 2 : 1;
+}
 
 }  // namespace
 }  // namespace anyacl::runtime
@@ -118,7 +127,7 @@ size_t aclGetDataBufferSizeV2(const aclDataBuffer* dataBuffer) {
 }
 
 size_t aclDataTypeSize(aclDataType dataType) {
-  return SizeOf(static_cast<DType>(static_cast<int>(dataType)));
+  return SizeOf(static_cast<DType>(Number(dataType)));
 }
 
 aclError aclGetCannAttributeList(const aclCannAttr** cannAttrList, size_t* num) {
@@ -127,7 +136,7 @@ aclError aclGetCannAttributeList(const aclCannAttr** cannAttrList, size_t* num) 
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "cannAttrList", cannAttrList));
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "num", num));
     *cannAttrList = kSupported;
-    *num = std::size(kSupported);
+    *num = SupportedCount();
     return Status();
   });
 }
@@ -136,11 +145,12 @@ aclError aclGetCannAttribute(aclCannAttr cannAttr, int32_t* value) {
   constexpr const char* kName = "aclGetCannAttribute";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "value", value));
-    const int number = static_cast<int>(cannAttr);
+    const int number = Number(cannAttr);
     if (number < ACL_CANN_ATTR_INF_NAN || number > ACL_CANN_ATTR_JIT_COMPILE) {
       return Fail(code::kAclInvalidParam, kName, "cannAttr must be 0 to 2, got {}", number);
     }
-    *value = number == ACL_CANN_ATTR_JIT_COMPILE ? 0 : 1;
+    const auto end = kSupported + SupportedCount();
+    *value = std::find(kSupported, end, number) != end ? 1 : 0;
     return Status();
   });
 }
@@ -150,7 +160,7 @@ aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "value", value));
     ANYACL_RETURN_IF_ERROR(RequireDevice(kName, deviceId));
-    switch (static_cast<int>(deviceInfo)) {
+    switch (Number(deviceInfo)) {
       case ACL_DEVICE_INFO_AI_CORE_NUM:
       case ACL_DEVICE_INFO_VECTOR_CORE_NUM:
         *value = CoresPerDevice();
@@ -160,14 +170,14 @@ aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int
         return Status();
       default:
         return Fail(code::kAclInvalidParam, kName, "deviceInfo must be 0 to 2, got {}",
-                    static_cast<int>(deviceInfo));
+                    Number(deviceInfo));
     }
   });
 }
 
 void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_t line,
                const char* fmt, ...) {
-  const int number = static_cast<int>(logLevel);
+  const int number = Number(logLevel);
   if (!fmt || number < ACL_DEBUG || number > ACL_ERROR) return;
   const auto level = static_cast<log::Level>(number);
   if (!log::Enabled(level)) return;

@@ -42,7 +42,7 @@ using SharedCallback = std::shared_ptr<Callback>;
 
 // All guarded by ReportMutex.
 struct Reports {
-  std::map<const Stream*, uint64_t> thread_of;               // subscriptions
+  std::map<const Stream*, uint64_t> thread_of;             // subscriptions
   std::map<uint64_t, std::deque<SharedCallback>> waiting;  // by thread
   std::condition_variable changed;
 };
@@ -63,7 +63,7 @@ void DropBlocking(const Stream* stream) {
   All().changed.notify_all();
 }
 
-// --- launch --------------------------------------------------------------------------------------------
+// --- launch ---
 
 struct Launched {
   aclrtCallback function;
@@ -101,7 +101,7 @@ int32_t CallHostFunction(Work& work, const Launch&) {
   return 0;
 }
 
-// --- the user's thread -------------------------------------------------------------------------------------
+// --- the user's thread ---
 
 uint64_t ThisThread() { return static_cast<uint64_t>(pthread_self()); }
 
@@ -153,15 +153,15 @@ Status Unsubscribe(const char* function, uint64_t thread, const Stream* stream) 
   const std::lock_guard lock(ReportMutex());
   const auto entry = All().thread_of.find(stream);
   if (entry == All().thread_of.end() || entry->second != thread) {
-    return Fail(code::kRtNoSubscription, function, "thread {} must be subscribed to stream {}", thread,
-                stream->id());
+    return Fail(code::kRtNoSubscription, function, "thread {} must be subscribed to stream {}",
+                thread, stream->id());
   }
   All().thread_of.erase(entry);
   DropBlocking(stream);
   return Status();
 }
 
-// --- exceptions ----------------------------------------------------------------------------------------------
+// --- exceptions ---
 
 struct Exceptions {
   std::mutex mutex;
@@ -243,7 +243,8 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBloc
       const std::lock_guard lock(ReportMutex());
       if (!All().thread_of.contains(target)) {
         return Fail(code::kRtNoSubscription, kName,
-                    "a thread must be subscribed to stream {} with aclrtSubscribeReport", target->id());
+                    "a thread must be subscribed to stream {} with aclrtSubscribeReport",
+                    target->id());
       }
     }
     const Work work =

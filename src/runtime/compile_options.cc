@@ -63,8 +63,8 @@ aclError aclGetCompileopt(aclCompileOpt opt, char* value, size_t length) {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "value", value));
     const std::string text = ValueOf(Number(opt));
     if (length < text.size() + 1) {
-      return Fail(code::kAclInvalidParam, kName, "length must be at least {}, got {}", text.size() + 1,
-                  length);
+      return Fail(code::kAclInvalidParam, kName, "length must be at least {}, got {}",
+                  text.size() + 1, length);
     }
     std::memcpy(value, text.c_str(), text.size() + 1);
     return Status();

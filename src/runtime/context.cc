@@ -18,7 +18,7 @@ namespace anyacl::runtime {
 namespace {
 
 constexpr int kMaxDevices = 1024;
-constexpr int kMaxStreams = 2048;   // per device, as large as programs expect
+constexpr int kMaxStreams = 2048;  // per device, as large as programs expect
 constexpr int kMaxEvents = 65536;
 
 using Table = HandleTable<Context, HandleKind::kContext>;
@@ -30,7 +30,7 @@ Table& Contexts() {
 
 struct Device {
   int logical_id = 0;
-  int set_count = 0;                       // guarded by DeviceMutex
+  int set_count = 0;                        // guarded by DeviceMutex
   std::atomic<Context*> implicit{nullptr};  // written under DeviceMutex
   std::atomic<int> streams{0};
   std::atomic<int> events{0};
@@ -106,20 +106,11 @@ Context* MakeContext(int device, bool implicit) {
   return nullptr;
 }
 
-enum class PendingWork { kWait, kDrop };
-
-// The context's handle is dead already: nobody can add work to its streams.
+// The context's handle is dead already: nobody can make streams in it or add work to its own.
 void ReleaseContext(Context* context, PendingWork pending) {
   for (Stream* s = Stream::First(); s; s = s->next()) {
-    if (s->context() != context) continue;
-    if (pending == PendingWork::kDrop) {
-      s->DropQueued();
-    } else if (!s->OnOwnThread()) {
-      s->WaitFor(s->Submitted(), kForever);
-    }
-    RetireStream(s);
+    if (s->context() == context) EndStream(s->handle(), pending);
   }
-  if (pending == PendingWork::kDrop) WakeBlockedWork();
   Contexts().Release(context);
 }
 
@@ -151,14 +142,17 @@ int DeviceCount() { return All().count; }
 int LogicalIdOf(int device) { return All().device[device].logical_id; }
 
 Status RequireDevice(const char* function, int64_t device) {
-  if (device >= 0 && device < DeviceCount()) [[likely]] return Status();
-  return Fail(code::kRtInvalidDevice, function, "device must be in [0, {}), got {}", DeviceCount(), device);
+  if (device >= 0 && device < DeviceCount()) [[likely]]
+    return Status();
+  return Fail(code::kRtInvalidDevice, function, "device must be in [0, {}), got {}", DeviceCount(),
+              device);
 }
 
 void SetDefaultDevice(int device) { default_device.store(device, std::memory_order_relaxed); }
 
 Context* CurrentContext() {
-  if (Context* context = Selected()) [[likely]] return context;
+  if (Context* context = Selected()) [[likely]]
+    return context;
   const int device = default_device.load(std::memory_order_relaxed);
   if (device < 0 || !SelectDevice("default_device", device).ok()) return nullptr;
   return Selected();
@@ -166,9 +160,11 @@ Context* CurrentContext() {
 
 Status RequireContext(const char* function, Context** context) {
   *context = CurrentContext();
-  if (*context) [[likely]] return Status();
-  return Fail(code::kRtContextNull, function,
-              "this thread has no current context; call aclrtSetDevice or aclrtSetCurrentContext first");
+  if (*context) [[likely]]
+    return Status();
+  return Fail(
+      code::kRtContextNull, function,
+      "this thread has no current context; call aclrtSetDevice or aclrtSetCurrentContext first");
 }
 
 Status SelectDevice(const char* function, int device) {
@@ -193,13 +189,15 @@ Status ReleaseDevice(const char* function, int device, bool force) {
     const std::lock_guard lock(DeviceMutex());
     if (d.set_count == 0) {
       return Fail(code::kRtContextRelease, function,
-                  "device {} must have been selected by aclrtSetDevice and not been reset since", device);
+                  "device {} must have been selected by aclrtSetDevice and not been reset since",
+                  device);
     }
     d.set_count = force ? 0 : d.set_count - 1;
     if (d.set_count > 0) return Status();
     released = d.implicit.exchange(nullptr, std::memory_order_acq_rel);
     Contexts().ForEach([device](Context& c) {
-      if (c.device == device && !c.implicit) c.device_was_reset.store(true, std::memory_order_relaxed);
+      if (c.device == device && !c.implicit)
+        c.device_was_reset.store(true, std::memory_order_relaxed);
     });
     Contexts().Retire(released->handle);
   }
@@ -247,14 +245,15 @@ Context::Option& ProcessOption(int option) {
 
 Status CheckOption(const char* function, int option) {
   if (option >= 0 && option < Context::kOptions) return Status();
-  return Fail(code::kAclInvalidParam, function, "opt must be in [0, {}), got {}", Context::kOptions, option);
+  return Fail(code::kAclInvalidParam, function, "opt must be in [0, {}), got {}", Context::kOptions,
+              option);
 }
 
 Status SetOption(const char* function, int option, int64_t value, Context::Option* target) {
   const int64_t largest = option == ACL_OPT_DETERMINISTIC ? 3 : 1;
   if (value < 0 || value > largest) {
-    return Fail(code::kAclInvalidParam, function, "value of option {} must be in [0, {}], got {}", option,
-                largest, value);
+    return Fail(code::kAclInvalidParam, function, "value of option {} must be in [0, {}], got {}",
+                option, largest, value);
   }
   target->value.store(value, std::memory_order_relaxed);
   target->set.store(true, std::memory_order_release);
@@ -290,7 +289,11 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "context", context));
     ANYACL_RETURN_IF_ERROR(RequireDevice(kName, deviceId));
-    Context* const made = MakeContext(deviceId, false);
+    Context* made = nullptr;
+    {
+      const std::lock_guard lock(DeviceMutex());  // a reset looks at all contexts
+      made = MakeContext(deviceId, false);
+    }
     if (!made) return NoResources(kName);
     selection.context = made->handle;
     *context = made->handle;
@@ -308,7 +311,11 @@ aclError aclrtDestroyContext(aclrtContext context) {
                   "context must come from aclrtCreateContext, got the implicit one of device {}",
                   found->device);
     }
-    Context* const mine = Contexts().Retire(context);
+    Context* mine = nullptr;
+    {
+      const std::lock_guard lock(DeviceMutex());
+      mine = Contexts().Retire(context);
+    }
     if (mine) ReleaseContext(mine, PendingWork::kWait);
     return Status();
   });
@@ -402,7 +409,8 @@ aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
     Context* current = nullptr;
     ANYACL_RETURN_IF_ERROR(RequireContext(kName, &current));
     if (!current->options[option].set.load(std::memory_order_acquire)) {
-      return Fail(code::kRtSysParamNotSet, kName, "option {} was never set on this context", option);
+      return Fail(code::kRtSysParamNotSet, kName, "option {} was never set on this context",
+                  option);
     }
     *value = current->options[option].value.load(std::memory_order_relaxed);
     return Status();

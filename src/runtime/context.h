@@ -24,7 +24,8 @@ struct Context {
 
   int device = 0;
   bool implicit = false;
-  std::atomic<bool> device_was_reset{false};  // an explicit context survives the reset, but only to be destroyed
+  std::atomic<bool> device_was_reset{
+      false};  // an explicit context survives the reset, but only to be destroyed
   void* handle = nullptr;
   Stream* default_stream = nullptr;
   Option options[kOptions];

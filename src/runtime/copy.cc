@@ -2,8 +2,6 @@
 // Copyright The AnyACL Authors
 //
 // Copies, fills and reductions, at once or on a stream.
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -23,10 +21,9 @@ namespace {
 constexpr size_t kMaxWidth2d = 5000000;
 constexpr size_t kMaxHeight2d = 5242880;
 
-Status CheckKind(const char* function, aclrtMemcpyKind kind) {
-  const int number = static_cast<int>(kind);
-  if (number >= ACL_MEMCPY_HOST_TO_HOST && number <= ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return {};
-  return Fail(code::kAclInvalidParam, function, "kind must be 0 to 5, got {}", number);
+Status CheckKind(const char* function, int kind) {
+  if (kind >= ACL_MEMCPY_HOST_TO_HOST && kind <= ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return {};
+  return Fail(code::kAclInvalidParam, function, "kind must be 0 to 5, got {}", kind);
 }
 
 Status CheckCopy(const char* function, const void* dst, size_t dest_max, const void* src,
@@ -43,14 +40,15 @@ Status WrongAddress(const char* function, const char* argument, const void* addr
               argument, address, bytes);
 }
 
-// Our own blocks have known ends; behind them is somebody else's memory. Registered memory may go on.
+// Our own blocks have known ends; behind them is somebody else's memory. Registered memory may go
+// on.
 Status CheckExtent(const char* function, const char* argument, const void* address,
                    const Place& place, size_t bytes) {
   if (bytes > UINTPTR_MAX - reinterpret_cast<uintptr_t>(address)) {
     return WrongAddress(function, argument, address, bytes);
   }
-  if (place.pageable() || place.block->kind == MemoryKind::kRegistered || bytes <= place.extent)
-    return {};
+  const bool end_unknown = place.pageable() || place.block->kind == MemoryKind::kRegistered;
+  if (end_unknown || bytes <= place.extent) return {};
   return Fail(code::kRtParamInvalid, function,
               "{} must have {} bytes, got {} with {} bytes left in its allocation", argument, bytes,
               address, place.extent);
@@ -150,7 +148,7 @@ Status HostToHost(const char* function) {
 }
 
 Status MemcpyAsync(const char* function, void* dst, size_t dest_max, const void* src, size_t count,
-                   aclrtMemcpyKind kind, aclrtStream stream) {
+                   int kind, aclrtStream stream) {
   if (count == 0) return {};
   ANYACL_RETURN_IF_ERROR(CheckCopy(function, dst, dest_max, src, count));
   ANYACL_RETURN_IF_ERROR(CheckKind(function, kind));
@@ -169,7 +167,7 @@ struct Pitched {
   size_t spitch;
   size_t width;
   size_t height;
-  aclrtMemcpyKind kind;
+  int kind;
 };
 
 bool ExtentOverflows(size_t pitch, const Pitched& args) {
@@ -186,7 +184,7 @@ Status CheckPitched(const char* function, const Pitched& args, bool async) {
                 "width must be at most dpitch and spitch, got width {} dpitch {} spitch {}",
                 args.width, args.dpitch, args.spitch);
   }
-  const int kind = static_cast<int>(args.kind);
+  const int kind = args.kind;
   const bool known = kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_HOST ||
                      kind == ACL_MEMCPY_DEFAULT || (async && kind == ACL_MEMCPY_DEVICE_TO_DEVICE);
   if (!known)
@@ -240,7 +238,7 @@ Status CheckBatchArrays(const char* function, const Batch& batch) {
 // attrs[i] speaks for the copies from attrsIndexes[i] on; all have to go the same way.
 Status CheckBatchAttrs(const char* function, const Batch& batch) {
   const auto to_device = [&](size_t i) {
-    return batch.attrs[i].dstLoc.type == ACL_MEM_LOCATION_TYPE_DEVICE;
+    return Number(batch.attrs[i].dstLoc.type) == ACL_MEM_LOCATION_TYPE_DEVICE;
   };
   for (size_t i = 0; i < batch.attr_count; ++i) {
     const size_t index = batch.attr_indexes[i];
@@ -251,8 +249,8 @@ Status CheckBatchAttrs(const char* function, const Batch& batch) {
                   "attrsIndexes[{}] = {}",
                   batch.count, i, index);
     }
-    const int dst = static_cast<int>(batch.attrs[i].dstLoc.type);
-    const int src = static_cast<int>(batch.attrs[i].srcLoc.type);
+    const int dst = Number(batch.attrs[i].dstLoc.type);
+    const int src = Number(batch.attrs[i].srcLoc.type);
     const bool one_way =
         (dst == ACL_MEM_LOCATION_TYPE_DEVICE && src == ACL_MEM_LOCATION_TYPE_HOST) ||
         (dst == ACL_MEM_LOCATION_TYPE_HOST && src == ACL_MEM_LOCATION_TYPE_DEVICE);
@@ -365,8 +363,8 @@ struct ReducePayload {
   ReduceOp op;
 };
 
-std::optional<ReduceOp> ReduceOpOf(aclrtReduceKind kind) {
-  switch (static_cast<int>(kind)) {
+std::optional<ReduceOp> ReduceOpOf(int kind) {
+  switch (kind) {
     case ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM:
       return ReduceOp::kSum;
     case ACL_RT_MEMCPY_SDMA_AUTOMATIC_MAX:
@@ -378,14 +376,13 @@ std::optional<ReduceOp> ReduceOpOf(aclrtReduceKind kind) {
   }
 }
 
-Status CheckReduce(const char* function, uint64_t count, aclrtReduceKind kind, DType dtype,
+Status CheckReduce(const char* function, uint64_t count, int kind, DType dtype,
                    const DeviceMemory& memory) {
-  const int number = static_cast<int>(kind);
-  if (number == ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL) {
+  if (kind == ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL) {
     return Fail(code::kRtNotSupported, function, "kind 13 (equal) is not supported");
   }
   if (!ReduceOpOf(kind)) {
-    return Fail(code::kAclInvalidParam, function, "kind must be 10 to 13, got {}", number);
+    return Fail(code::kAclInvalidParam, function, "kind must be 10 to 13, got {}", kind);
   }
   if (!memory.CanReduce(dtype)) {
     return Fail(code::kRtNotSupported, function,
@@ -396,8 +393,8 @@ Status CheckReduce(const char* function, uint64_t count, aclrtReduceKind kind, D
               SizeOf(dtype), Name(dtype), count);
 }
 
-Status ReduceAsync(const char* function, void* dst, const void* src, uint64_t count,
-                   aclrtReduceKind kind, DType dtype, aclrtStream stream) {
+Status ReduceAsync(const char* function, void* dst, const void* src, uint64_t count, int kind,
+                   DType dtype, aclrtStream stream) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "dst", dst));
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "src", src));
   Transfer transfer;
@@ -426,7 +423,7 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
   return AclBorder(kName, [&]() -> Status {
     if (count == 0) return {};
     ANYACL_RETURN_IF_ERROR(CheckCopy(kName, dst, destMax, src, count));
-    ANYACL_RETURN_IF_ERROR(CheckKind(kName, kind));
+    ANYACL_RETURN_IF_ERROR(CheckKind(kName, Number(kind)));
     Transfer transfer;
     ANYACL_RETURN_IF_ERROR(Prepare(kName, OneRow(dst, src, count), &transfer));
     return RunNow(kName, transfer);
@@ -436,14 +433,15 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
 aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,
                           aclrtMemcpyKind kind, aclrtStream stream) {
   return AclBorder("aclrtMemcpyAsync", [&]() -> Status {
-    return MemcpyAsync("aclrtMemcpyAsync", dst, destMax, src, count, kind, stream);
+    return MemcpyAsync("aclrtMemcpyAsync", dst, destMax, src, count, Number(kind), stream);
   });
 }
 
 aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, const void* src, size_t count,
                                        aclrtMemcpyKind kind, aclrtStream stream) {
   return AclBorder("aclrtMemcpyAsyncWithCondition", [&]() -> Status {
-    return MemcpyAsync("aclrtMemcpyAsyncWithCondition", dst, destMax, src, count, kind, stream);
+    return MemcpyAsync("aclrtMemcpyAsyncWithCondition", dst, destMax, src, count, Number(kind),
+                       stream);
   });
 }
 
@@ -453,7 +451,7 @@ aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,
   return AclBorder(kName, [&]() -> Status {
     if (width == 0 || height == 0) return {};
     Transfer transfer;
-    const Pitched args{dst, dpitch, src, spitch, width, height, kind};
+    const Pitched args{dst, dpitch, src, spitch, width, height, Number(kind)};
     ANYACL_RETURN_IF_ERROR(PreparePitched(kName, args, false, &transfer));
     return RunNow(kName, transfer);
   });
@@ -465,7 +463,7 @@ aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t sp
   return AclBorder(kName, [&]() -> Status {
     if (width == 0 || height == 0) return {};
     Transfer transfer;
-    const Pitched args{dst, dpitch, src, spitch, width, height, kind};
+    const Pitched args{dst, dpitch, src, spitch, width, height, Number(kind)};
     ANYACL_RETURN_IF_ERROR(PreparePitched(kName, args, true, &transfer));
     if (transfer.host_to_host()) return HostToHost(kName);
     return EnqueueCopy(kName, stream, transfer, transfer.must_finish());
@@ -574,7 +572,7 @@ aclError aclrtReduceAsync(void* dst, const void* src, uint64_t count, aclrtReduc
   constexpr const char* kName = "aclrtReduceAsync";
   return AclBorder(kName, [&]() -> Status {
     if (count == 0) return {};
-    return ReduceAsync(kName, dst, src, count, kind, static_cast<DType>(static_cast<int>(type)),
+    return ReduceAsync(kName, dst, src, count, Number(kind), static_cast<DType>(Number(type)),
                        stream);
   });
 }
@@ -587,7 +585,7 @@ aclError aclrtCmoAsync(void* src, size_t size, aclrtCmoType cmoType, aclrtStream
     if (size == 0) {
       return Fail(code::kAclInvalidParam, kName, "size must be greater than 0, got 0");
     }
-    const int number = static_cast<int>(cmoType);
+    const int number = Number(cmoType);
     if (number < ACL_RT_CMO_TYPE_PREFETCH || number > ACL_RT_CMO_TYPE_FLUSH) {
       return Fail(code::kAclInvalidParam, kName, "cmoType must be 0 to 3, got {}", number);
     }

@@ -42,7 +42,7 @@ namespace {
 constexpr size_t kOverflowStatusBytes = 64;
 constexpr int kCoreKinds = 2;  // aclrtDevResLimitType
 
-// --- facts ---------------------------------------------------------------------------------------
+// --- facts ---
 
 int64_t NpuArchitecture() {
   switch (CurrentProduct()) {
@@ -120,11 +120,12 @@ Status DeviceAttribute(const char* function, uint32_t device, int attribute, int
       *value = NpuArchitecture();
       return Status();
     default:
-      return Fail(code::kAclInvalidParam, function, "attr must be an aclrtDevAttr, got {}", attribute);
+      return Fail(code::kAclInvalidParam, function, "attr must be an aclrtDevAttr, got {}",
+                  attribute);
   }
 }
 
-// --- core limits: remembered and reported, but the pool decides how many threads run ----------------
+// --- core limits: remembered and reported, but the pool decides how many threads run ---
 
 struct CoreLimits {
   std::atomic<uint32_t> cores[kCoreKinds] = {0, 0};  // 0: none
@@ -137,12 +138,14 @@ constinit thread_local uint32_t thread_limits[kCoreKinds] = {0, 0};
 
 Status RequireCoreKind(const char* function, int kind) {
   if (kind >= 0 && kind < kCoreKinds) return Status();
-  return Fail(code::kAclInvalidParam, function, "type must be 0 (cube) or 1 (vector), got {}", kind);
+  return Fail(code::kAclInvalidParam, function, "type must be 0 (cube) or 1 (vector), got {}",
+              kind);
 }
 
 Status RequireCores(const char* function, uint32_t cores) {
   if (cores > 0 && cores <= CoresPerDevice()) return Status();
-  return Fail(code::kAclInvalidParam, function, "value must be in [1, {}], got {}", CoresPerDevice(), cores);
+  return Fail(code::kAclInvalidParam, function, "value must be in [1, {}], got {}",
+              CoresPerDevice(), cores);
 }
 
 uint32_t DeviceLimit(int device, int kind) {
@@ -150,7 +153,7 @@ uint32_t DeviceLimit(int device, int kind) {
   return limit ? limit : static_cast<uint32_t>(CoresPerDevice());
 }
 
-// --- peers: all devices share one memory, so this is bookkeeping --------------------------------------
+// --- peers: all devices share one memory, so this is bookkeeping ---
 
 using Peers = std::set<std::pair<int, int>>;
 Peers& OpenPeers() {  // guarded by DeviceMutex
@@ -162,18 +165,18 @@ Status RequirePeers(const char* function, int device, int peer) {
   ANYACL_RETURN_IF_ERROR(RequireDevice(function, device));
   ANYACL_RETURN_IF_ERROR(RequireDevice(function, peer));
   if (device != peer) return Status();
-  return Fail(code::kAclInvalidParam, function, "peerDeviceId must differ from the device, got {} for both",
-              device);
+  return Fail(code::kAclInvalidParam, function,
+              "peerDeviceId must differ from the device, got {} for both", device);
 }
 
-// --- synchronise and abort ----------------------------------------------------------------------------
+// --- synchronise and abort ---
 
 Status SynchronizeDevice(const char* function, Deadline deadline) {
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
   if (!WaitAllStreams(context->device, deadline)) {
-    return Fail(code::kRtStreamSyncTimeout, function, "device {} still had work when the time was up",
-                context->device);
+    return Fail(code::kRtStreamSyncTimeout, function,
+                "device {} still had work when the time was up", context->device);
   }
   ReclaimFrees();
   for (Stream* s = Stream::First(); s; s = s->next()) {
@@ -268,8 +271,8 @@ aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout) {
     const auto limit = std::chrono::milliseconds(timeout);
     const Deadline deadline = timeout == 0 ? kForever : std::chrono::steady_clock::now() + limit;
     if (WaitAllStreams(deviceId, deadline)) return Status();
-    return Fail(code::kRtStreamSyncTimeout, kName, "device {} still ran a task after {} ms", deviceId,
-                timeout);
+    return Fail(code::kRtStreamSyncTimeout, kName, "device {} still ran a task after {} ms",
+                deviceId, timeout);
   });
 }
 
@@ -339,8 +342,8 @@ aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
   return AclBorder(kName, [&]() -> Status {
     const int number = Number(mode);
     if (number != ACL_RT_OVERFLOW_MODE_SATURATION && number != ACL_RT_OVERFLOW_MODE_INFNAN) {
-      return Fail(code::kAclInvalidParam, kName, "mode must be 0 (saturation) or 1 (inf/nan), got {}",
-                  number);
+      return Fail(code::kAclInvalidParam, kName,
+                  "mode must be 0 (saturation) or 1 (inf/nan), got {}", number);
     }
     SaturationMode().store(number, std::memory_order_relaxed);
     return Status();
@@ -365,8 +368,8 @@ aclError aclrtGetOverflowStatus(void* outputAddr, size_t outputSize, aclrtStream
                   kOverflowStatusBytes, outputSize);
     }
     if (MemoryMap::Get().Locate(outputAddr).extent < kOverflowStatusBytes) {
-      return Fail(code::kRtParamInvalid, kName, "outputAddr must have {} bytes of memory from aclrtMalloc",
-                  kOverflowStatusBytes);
+      return Fail(code::kRtParamInvalid, kName,
+                  "outputAddr must have {} bytes of memory from aclrtMalloc", kOverflowStatusBytes);
     }
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveForSubmit(kName, stream, &target));
@@ -402,7 +405,8 @@ aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t* const 
       *userDevid = device;
       return Status();
     }
-    return Fail(code::kRtInvalidDevice, kName, "logicDevId must be a visible device, got {}", logicDevId);
+    return Fail(code::kRtInvalidDevice, kName, "logicDevId must be a visible device, got {}",
+                logicDevId);
   });
 }
 

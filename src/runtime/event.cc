@@ -57,8 +57,8 @@ Status Create(const char* function, void** handle, uint32_t flags, bool repeatab
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "event", handle));
   for (const uint32_t alone : {ACL_EVENT_IPC, ACL_EVENT_EXTERNAL}) {
     if ((flags & alone) && flags != alone) {
-      return Fail(code::kAclInvalidParam, function, "flag {:#x} must not be combined with others, got {:#x}",
-                  alone, flags);
+      return Fail(code::kAclInvalidParam, function,
+                  "flag {:#x} must not be combined with others, got {:#x}", alone, flags);
     }
   }
   Context* context = nullptr;
@@ -81,7 +81,8 @@ Status Create(const char* function, void** handle, uint32_t flags, bool repeatab
 Status Find(const char* function, void* handle, Event** event) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "event", handle));
   *event = Events().Get(handle);
-  if (*event) [[likely]] return Status();
+  if (*event) [[likely]]
+    return Status();
   return Fail(code::kRtInvalidHandle, function, "event must be a live event, got {}", handle);
 }
 
@@ -90,9 +91,11 @@ Status FindBoth(const char* function, void* event_handle, void* stream_handle, E
                 Stream** stream) {
   ANYACL_RETURN_IF_ERROR(Find(function, event_handle, event));
   ANYACL_RETURN_IF_ERROR(ResolveForSubmit(function, stream_handle, stream));
-  if ((*event)->device == (*stream)->device()) [[likely]] return Status();
-  return Fail(code::kRtStreamContext, function, "event is of device {}, but the stream of device {}",
-              (*event)->device, (*stream)->device());
+  if ((*event)->device == (*stream)->device()) [[likely]]
+    return Status();
+  return Fail(code::kRtStreamContext, function,
+              "event is of device {}, but the stream of device {}", (*event)->device,
+              (*stream)->device());
 }
 
 std::optional<Record> RecordOf(Event* event) {
@@ -105,7 +108,7 @@ bool IsComplete(Event* event) {
   return record ? record->Done() : event->repeatable;
 }
 
-// --- record ------------------------------------------------------------------------------------------
+// --- record ---
 
 struct Marker {
   Event* event;
@@ -172,10 +175,11 @@ Status RecordOn(const char* function, void* event_handle, void* stream_handle) {
 
 Status CheckFlag(const char* function, uint32_t flag) {
   if (flag <= 1) return Status();
-  return Fail(code::kAclInvalidParam, function, "flag must be 0 (default) or 1 (external), got {}", flag);
+  return Fail(code::kAclInvalidParam, function, "flag must be 0 (default) or 1 (external), got {}",
+              flag);
 }
 
-// --- wait on a stream -----------------------------------------------------------------------------------
+// --- wait on a stream ---
 
 struct Wait {
   Stream* waiter;
@@ -187,9 +191,9 @@ struct Wait {
 
 int32_t WaitForRecord(Work& work, const Launch&) {
   const Wait& wait = PayloadOf<Wait>(work);
-  const Deadline deadline = wait.seconds == 0
-                                ? kForever
-                                : std::chrono::steady_clock::now() + std::chrono::seconds(wait.seconds);
+  const Deadline deadline =
+      wait.seconds == 0 ? kForever
+                        : std::chrono::steady_clock::now() + std::chrono::seconds(wait.seconds);
   const WaitResult result = wait.target->WaitFor(wait.sequence, deadline, wait.waiter);
   return result == WaitResult::kTimedOut ? code::kRtWaitTimeout : 0;
 }
@@ -220,7 +224,7 @@ Status WaitOn(const char* function, void* stream_handle, void* event_handle, uin
   return status;
 }
 
-// --- wait on the host, times ------------------------------------------------------------------------------
+// --- wait on the host, times ---
 
 Status SynchronizeEvent(const char* function, void* handle, Deadline deadline) {
   Event* event = nullptr;
@@ -233,8 +237,8 @@ Status SynchronizeEvent(const char* function, void* handle, Deadline deadline) {
                 record->stream_id);
   }
   if (record->stream->WaitFor(record->sequence, deadline) == WaitResult::kTimedOut) {
-    return Fail(code::kRtEventSyncTimeout, function, "event {} was not reached when the time was up",
-                event->id);
+    return Fail(code::kRtEventSyncTimeout, function,
+                "event {} was not reached when the time was up", event->id);
   }
   if (record->stream->id() != record->stream_id) return Status();  // destroyed meanwhile
   return record->stream->TakeFailure(function, record->sequence);
@@ -329,8 +333,8 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* statu
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
     Event* found = nullptr;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
-    *status =
-        IsComplete(found) ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+    *status = IsComplete(found) ? ACL_EVENT_RECORDED_STATUS_COMPLETE
+                                : ACL_EVENT_RECORDED_STATUS_NOT_READY;
     return Status();
   });
 }
@@ -401,8 +405,8 @@ aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endE
     ANYACL_RETURN_IF_ERROR(TimeOf(kName, "startEvent", startEvent, &start));
     ANYACL_RETURN_IF_ERROR(TimeOf(kName, "endEvent", endEvent, &end));
     if (end < start) {
-      return Fail(code::kRtTimestampReversal, kName, "endEvent must be reached after startEvent, was {} ns before",
-                  start - end);
+      return Fail(code::kRtTimestampReversal, kName,
+                  "endEvent must be reached after startEvent, was {} ns before", start - end);
     }
     *ms = static_cast<float>(static_cast<double>(end - start) * 1e-6);
     return Status();

@@ -21,9 +21,10 @@ namespace anyacl::runtime {
 
 // "<function>: <sentence>" under a code.
 template <class... Args>
-Status Fail(int32_t code, const char* function, fmt::format_string<Args...> format, Args&&... args) {
-  return Status(code, fmt::format("{}: {}", function,
-                                  fmt::format(format, static_cast<Args&&>(args)...)));
+Status Fail(int32_t code, const char* function, fmt::format_string<Args...> format,
+            Args&&... args) {
+  return Status(code,
+                fmt::format("{}: {}", function, fmt::format(format, static_cast<Args&&>(args)...)));
 }
 
 // The number a C caller passed as an enumerator, which may be none of the type's own: reading it as the
@@ -37,7 +38,8 @@ int Number(const Enum& value) {
 }
 
 inline Status RequireNotNull(const char* function, const char* argument, const void* pointer) {
-  if (pointer) [[likely]] return Status();
+  if (pointer) [[likely]]
+    return Status();
   return Fail(code::kAclInvalidParam, function, "{} must not be null", argument);
 }
 

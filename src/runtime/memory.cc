@@ -34,7 +34,7 @@ Status ReadConfig(const char* function, const aclrtMallocConfig* config, int* de
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "cfg->attrs", config->attrs));
   for (size_t i = 0; i < config->numAttrs; ++i) {
     const aclrtMallocAttribute& attribute = config->attrs[i];
-    switch (static_cast<int>(attribute.attr)) {
+    switch (Number(attribute.attr)) {
       case ACL_RT_MEM_ATTR_RSV:
       case ACL_RT_MEM_ATTR_MODULE_ID:
       case ACL_RT_MEM_ATTR_VA_FLAG:
@@ -45,7 +45,7 @@ Status ReadConfig(const char* function, const aclrtMallocConfig* config, int* de
         break;
       default:
         return Fail(code::kAclInvalidParam, function, "cfg->attrs[{}].attr must be 0 to 3, got {}",
-                    i, static_cast<int>(attribute.attr));
+                    i, Number(attribute.attr));
     }
   }
   return {};
@@ -242,7 +242,7 @@ aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type,
   constexpr const char* kName = "aclrtHostRegister";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "devPtr", devPtr));
-    const int number = static_cast<int>(type);
+    const int number = Number(type);
     if (number != ACL_HOST_REGISTER_MAPPED && number != ACL_HOST_REGISTER_IOMEMORY &&
         number != ACL_HOST_REGISTER_READONLY) {
       return Fail(code::kAclInvalidParam, kName, "type must be 0, 4 or 8, got {}", number);
@@ -309,7 +309,7 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "free", free));
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "total", total));
-    const int number = static_cast<int>(attr);
+    const int number = Number(attr);
     if (!IsMemAttr(number)) {
       return Fail(code::kAclInvalidParam, kName, "attr must be 0 to 17, got {}", number);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Which memory of the process is ours. Not tied to devices, contexts or initialisation: programs free
-// memory after they reset the device and finalised.
+// Which memory of the process is ours. Not tied to devices, contexts or initialisation: programs
+// free memory after they reset the device and finalised.
 #ifndef ANYACL_RUNTIME_MEMORY_H_
 #define ANYACL_RUNTIME_MEMORY_H_
 
@@ -62,7 +62,7 @@ class MemoryMap {
   Place Locate(const void* address) const;
   bool IsFree(uintptr_t begin, size_t bytes) const;
 
-  std::mutex& mutex() { return mutex_; }  // for fork
+  std::mutex& mutex() { return mutex_; }  // locked around fork, in stream.cc
 
   MemoryUsage Usage(int device) const;
   void Count(int device, int64_t bytes);
@@ -78,7 +78,8 @@ class MemoryMap {
   std::map<int, MemoryUsage> usage_;
 };
 
-// Gives a block that was removed from the map back to its backend, once all work queued now is done.
+// Gives a block that was removed from the map back to its backend, once all work queued now is
+// done.
 void ReleaseBlock(const Block& block);
 
 // Freed, but waiting for such work.
@@ -88,8 +89,8 @@ size_t PendingFreeBytes();
 // nothing; allocations, frees and synchronising calls make it.
 void ReclaimFrees();
 
-// Runs `allocate` again after waiting for queued work when it returned null and freed memory waits for
-// that work: to the caller it is free already.
+// Runs `allocate` again after waiting for queued work when it returned null and freed memory waits
+// for that work: to the caller it is free already.
 void* AllocateOrReclaim(void* (*allocate)(void* context), void* context);
 template <class Allocate>
 void* AllocateOrReclaim(Allocate&& allocate) {

@@ -27,12 +27,17 @@ void GiveBack(const Block& block) {
   }
 }
 
-// Freed blocks that queued work may still use. A fence made later covers all that an earlier one covers,
-// so the front is always done first.
+// Freed blocks that queued work may still use. A fence made later covers all that an earlier one
+// covers, so the front is always done first.
 class PendingFrees {
  public:
   static PendingFrees& Get() {
-    static PendingFrees* const frees = new PendingFrees;
+    // A child of fork frees memory too, at least when it exits.
+    static PendingFrees* const frees = [] {
+      constexpr auto kUnlock = [] { Get().mutex_.unlock(); };
+      pthread_atfork([] { Get().mutex_.lock(); }, kUnlock, kUnlock);
+      return new PendingFrees;
+    }();
     return *frees;
   }
 
@@ -54,7 +59,6 @@ class PendingFrees {
   }
 
   size_t bytes() const { return bytes_; }
-  std::mutex& mutex() { return mutex_; }
 
  private:
   struct Entry {
@@ -85,23 +89,10 @@ bool OnSomeStreamThread() {
   return false;
 }
 
-// A child of fork frees memory too, at least when it exits.
-void LockForFork() {
-  PendingFrees::Get().mutex().lock();
-  MemoryMap::Get().mutex().lock();
-}
-void UnlockAfterFork() {
-  MemoryMap::Get().mutex().unlock();
-  PendingFrees::Get().mutex().unlock();
-}
-
 }  // namespace
 
 MemoryMap& MemoryMap::Get() {
-  static MemoryMap* const map = [] {
-    pthread_atfork(LockForFork, UnlockAfterFork, UnlockAfterFork);
-    return new MemoryMap;
-  }();
+  static MemoryMap* const map = new MemoryMap;
   return *map;
 }
 

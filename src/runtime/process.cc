@@ -56,7 +56,7 @@ Process& ThisProcess() {
   return *process;
 }
 
-// --- configuration -----------------------------------------------------------------------------------
+// --- configuration ---
 
 bool NestsTooDeep(const std::string& text) {
   int braces = 0;
@@ -133,7 +133,8 @@ Status ReadSettings(const char* function, const json& config, Settings* settings
   const std::optional<int> number = AsInt(device);
   if (!number || *number < 0 || *number >= DeviceCount()) {
     return Fail(code::kAclInvalidParam, function,
-                "defaultDevice.default_device must be in [0, {}), got {}", DeviceCount(), device.dump());
+                "defaultDevice.default_device must be in [0, {}), got {}", DeviceCount(),
+                device.dump());
   }
   settings->default_device = *number;
   return Status();
@@ -141,11 +142,11 @@ Status ReadSettings(const char* function, const json& config, Settings* settings
 
 Status CheckProduct(const char* function) {
   if (ProductOf(SocName())) return Status();
-  return Fail(code::kAclInvalidParam, function, "ANYACL_SOC must be one of {}, got '{}'", KnownSocNames(),
-              SocName());
+  return Fail(code::kAclInvalidParam, function, "ANYACL_SOC must be one of {}, got '{}'",
+              KnownSocNames(), SocName());
 }
 
-// --- start and end --------------------------------------------------------------------------------------
+// --- start and end ---
 
 // The hooks run without the lock: they may call acl functions.
 Status RunInitHooks(const char* function, const std::vector<Hook<aclInitCallbackFunc>>& hooks,
@@ -205,7 +206,8 @@ Status Finalize(const char* function, uint64_t subtract, uint64_t* remaining) {
   {
     const std::lock_guard lock(process.mutex);
     if (process.init_count == 0) {
-      return Fail(code::kAclRepeatFinalize, function, "acl is not initialised, or finalised already");
+      return Fail(code::kAclRepeatFinalize, function,
+                  "acl is not initialised, or finalised already");
     }
     process.init_count -= std::min(process.init_count, subtract);
     if (remaining) *remaining = process.init_count;
@@ -215,7 +217,8 @@ Status Finalize(const char* function, uint64_t subtract, uint64_t* remaining) {
   for (const auto& hook : hooks) {
     const aclError result = hook.function(hook.data);
     if (result != ACL_SUCCESS) {
-      return Fail(result, function, "a finalise callback of type {} returned {}", hook.type, result);
+      return Fail(result, function, "a finalise callback of type {} returned {}", hook.type,
+                  result);
     }
   }
   error_text::SetProcessScope(false);
@@ -224,7 +227,8 @@ Status Finalize(const char* function, uint64_t subtract, uint64_t* remaining) {
 }
 
 template <class Function>
-Status RemoveHook(const char* name, std::vector<Hook<Function>>* hooks, int type, Function function) {
+Status RemoveHook(const char* name, std::vector<Hook<Function>>* hooks, int type,
+                  Function function) {
   const std::lock_guard lock(ThisProcess().mutex);
   const auto found = std::find_if(hooks->begin(), hooks->end(), [&](const auto& hook) {
     return hook.type == type && hook.function == function;
@@ -294,8 +298,8 @@ aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFu
 
 aclError aclInitCallbackUnRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc) {
   constexpr const char* kName = "aclInitCallbackUnRegister";
-  return AclBorder(kName,
-                   [&] { return RemoveHook(kName, &ThisProcess().init_hooks, Number(type), cbFunc); });
+  return AclBorder(
+      kName, [&] { return RemoveHook(kName, &ThisProcess().init_hooks, Number(type), cbFunc); });
 }
 
 aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc,
@@ -309,10 +313,12 @@ aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCa
   });
 }
 
-aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc) {
+aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
+                                       aclFinalizeCallbackFunc cbFunc) {
   constexpr const char* kName = "aclFinalizeCallbackUnRegister";
-  return AclBorder(
-      kName, [&] { return RemoveHook(kName, &ThisProcess().finalize_hooks, Number(type), cbFunc); });
+  return AclBorder(kName, [&] {
+    return RemoveHook(kName, &ThisProcess().finalize_hooks, Number(type), cbFunc);
+  });
 }
 
 const char* aclGetRecentErrMsg(void) { return error_text::Take(); }
@@ -350,7 +356,8 @@ aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion* ve
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "version", version));
     const int package = Number(name);
     if (package < ACL_PKG_NAME_CANN || package > ACL_PKG_NAME_DRIVER) {
-      return Fail(code::kAclInvalidParam, kName, "name must be an aclCANNPackageName, got {}", package);
+      return Fail(code::kAclInvalidParam, kName, "name must be an aclCANNPackageName, got {}",
+                  package);
     }
     *version = aclCANNPackageVersion();
     Put(version->version, sizeof(version->version), kCannVersion);

@@ -103,10 +103,14 @@ Stream::Settings Stream::settings() const {
 }
 
 void Stream::Abort(int32_t code, const char* reason) {
+  {
+    const std::lock_guard lock(state_);  // first: whoever the drop wakes must find it
+    failure_ = {code, reason, 0};
+  }
   const uint64_t first = DropQueued();
   {
     const std::lock_guard lock(state_);
-    failure_ = {code, reason, first};
+    if (failure_.code == code) failure_.sequence = first;
   }
   WakeBlockedWork();
 }
@@ -165,7 +169,8 @@ Status ResolveStream(const char* function, const void* handle, Stream** stream) 
     return Status();
   }
   *stream = FindStream(handle);
-  if (*stream) [[likely]] return Status();
+  if (*stream) [[likely]]
+    return Status();
   return Fail(code::kRtInvalidHandle, function, "stream must be a live stream, got {}", handle);
 }
 
@@ -210,14 +215,22 @@ Stream* CreateStream(const Stream::Settings& settings) {
   return stream;
 }
 
-void RetireStream(Stream* stream) {
-  Entry* entry = Streams().Retire(stream->handle());
-  if (!entry) return;  // another thread was quicker
+bool EndStream(const void* handle, PendingWork pending) {
+  Entry* entry = Streams().Retire(handle);
+  if (!entry) return false;
+  Stream* const stream = entry->stream.load(std::memory_order_relaxed);
   Streams().Release(entry);
+  if (pending == PendingWork::kDrop) {
+    stream->DropQueued();
+    WakeBlockedWork();
+  } else if (!stream->OnOwnThread()) {
+    stream->WaitFor(stream->Submitted(), kForever);
+  }
   ReturnResource(Resource::kStream, stream->device());
   ForgetSubscription(stream);
   stream->LeaveContext();
   stream->Close();
+  return true;
 }
 
 void Recycle(Stream* stream) {
@@ -261,7 +274,8 @@ Deadline DeadlineIn(int32_t milliseconds) {
 Status RequireTimeout(const char* function, int32_t milliseconds) {
   if (milliseconds > 0 || milliseconds == -1) return Status();
   return Fail(code::kRtParamInvalid, function,
-              "timeout must be -1 (forever) or a positive number of milliseconds, got {}", milliseconds);
+              "timeout must be -1 (forever) or a positive number of milliseconds, got {}",
+              milliseconds);
 }
 
 const Backend& CurrentBackend() { return CpuBackend(); }

@@ -58,7 +58,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // --- the engine: what a backend provides -------------------------------------------------------
+  // --- the engine: what a backend provides ---
 
   // Takes a copy of the work and returns its number in *sequence (may be null). Waits for room when the
   // queue is full. On failure the caller still owns the work.
@@ -70,7 +70,8 @@ class Stream {
 
   // Blocks until the work of that number and all before it are done. With a `waiter`, which is the stream
   // whose thread waits here, an abort of the waiter ends the wait too.
-  virtual WaitResult WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter = nullptr) = 0;
+  virtual WaitResult WaitFor(uint64_t sequence, Deadline deadline,
+                             const Stream* waiter = nullptr) = 0;
 
   // True on the thread that runs this stream's queue: waiting for the stream there would never end.
   virtual bool OnOwnThread() const = 0;
@@ -85,7 +86,7 @@ class Stream {
   // Ends the life of the stream without waiting. Its worker, if any, calls Recycle when it is through.
   virtual void Close() = 0;
 
-  // --- state every backend's stream has ----------------------------------------------------------
+  // --- state every backend's stream has ---
 
   // Starts a new life; keeps counting.
   void Open(const Settings& settings);
@@ -169,8 +170,10 @@ Status ResolveForSubmit(const char* function, const void* handle, Stream** strea
 // Takes a spare stream of the backend of that device, or makes one, and gives it a handle. Null: too many.
 Stream* CreateStream(const Stream::Settings& settings);
 
-// Makes the handle dead and closes the stream; the caller has waited for its work, or does not want to.
-void RetireStream(Stream* stream);
+// Makes the handle dead, waits for the stream's work or drops it, and ends its life. False when the handle
+// was dead already: of several concurrent calls one succeeds.
+enum class PendingWork { kWait, kDrop };
+bool EndStream(const void* handle, PendingWork pending);
 
 // For engines: the stream has no worker and no work any more and may start a new life.
 void Recycle(Stream* stream);

@@ -18,7 +18,8 @@ constexpr uint32_t kLowestPriority = 7;
 constexpr uint32_t kNotForHost =
     ACL_STREAM_PERSISTENT | ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY;
 
-Status CreateInCurrentContext(const char* function, void** handle, uint32_t priority, uint32_t flags) {
+Status CreateInCurrentContext(const char* function, void** handle, uint32_t priority,
+                              uint32_t flags) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "stream", handle));
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
@@ -37,19 +38,24 @@ Status CreateInCurrentContext(const char* function, void** handle, uint32_t prio
 }
 
 Status RefuseOnOwnThread(const char* function, const Stream& stream) {
-  if (!stream.OnOwnThread()) [[likely]] return Status();
+  if (!stream.OnOwnThread()) [[likely]]
+    return Status();
   return Fail(code::kRtParamInvalid, function,
-              "a host function must not wait for its own stream {}: it would never end", stream.id());
+              "a host function must not wait for its own stream {}: it would never end",
+              stream.id());
 }
 
-Status FindDestroyable(const char* function, void* handle, Stream** stream) {
+Status Destroy(const char* function, void* handle, PendingWork pending) {
+  Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "stream", handle));
-  ANYACL_RETURN_IF_ERROR(ResolveStream(function, handle, stream));
-  ANYACL_RETURN_IF_ERROR(RefuseOnOwnThread(function, **stream));
-  if ((*stream)->settings().is_default) {
-    return Fail(code::kRtParamInvalid, function, "stream must not be the default stream of a context");
+  ANYACL_RETURN_IF_ERROR(ResolveStream(function, handle, &stream));
+  ANYACL_RETURN_IF_ERROR(RefuseOnOwnThread(function, *stream));
+  if (stream->settings().is_default) {
+    return Fail(code::kRtParamInvalid, function,
+                "stream must not be the default stream of a context");
   }
-  return Status();
+  if (EndStream(handle, pending)) return Status();
+  return Fail(code::kRtInvalidHandle, function, "stream was destroyed by another thread meanwhile");
 }
 
 Status Synchronize(const char* function, void* handle, Deadline deadline) {
@@ -59,8 +65,8 @@ Status Synchronize(const char* function, void* handle, Deadline deadline) {
   if (stream->settings().flags & kNotForHost) return Status();
   const uint64_t last = stream->Submitted();
   if (stream->WaitFor(last, deadline) == WaitResult::kTimedOut) {
-    return Fail(code::kRtStreamSyncTimeout, function, "stream {} still had work when the time was up",
-                stream->id());
+    return Fail(code::kRtStreamSyncTimeout, function,
+                "stream {} still had work when the time was up", stream->id());
   }
   ReclaimFrees();
   return stream->TakeFailure(function, last);
@@ -68,11 +74,13 @@ Status Synchronize(const char* function, void* handle, Deadline deadline) {
 
 Status SetFailureMode(const char* function, Stream* stream, uint64_t mode) {
   if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE) {
-    return Fail(code::kAclInvalidParam, function, "mode must be 0 (continue) or 1 (stop), got {}", mode);
+    return Fail(code::kAclInvalidParam, function, "mode must be 0 (continue) or 1 (stop), got {}",
+                mode);
   }
   return stream->Update([&](Stream::Settings& s) -> Status {
     if (s.failure_mode_set) {
-      return Fail(code::kRtParamInvalid, function, "the failure mode of a stream can be set only once");
+      return Fail(code::kRtParamInvalid, function,
+                  "the failure mode of a stream can be set only once");
     }
     s.failure_mode = static_cast<uint32_t>(mode);
     s.failure_mode_set = true;
@@ -80,14 +88,16 @@ Status SetFailureMode(const char* function, Stream* stream, uint64_t mode) {
   });
 }
 
-Status SetSwitch(const char* function, Stream* stream, uint32_t Stream::Settings::*field, uint32_t flag) {
+Status SetSwitch(const char* function, Stream* stream, uint32_t Stream::Settings::*field,
+                 uint32_t flag) {
   if (flag > 1) return Fail(code::kAclInvalidParam, function, "flag must be 0 or 1, got {}", flag);
   stream->Update([&](Stream::Settings& s) { s.*field = flag; });
   return Status();
 }
 
 Status UnknownAttribute(const char* function, int attribute) {
-  return Fail(code::kAclInvalidParam, function, "stmAttrType must be an aclrtStreamAttr, got {}", attribute);
+  return Fail(code::kAclInvalidParam, function, "stmAttrType must be an aclrtStreamAttr, got {}",
+              attribute);
 }
 
 Status SetAttribute(const char* function, Stream* stream, int attribute,
@@ -103,8 +113,9 @@ Status SetAttribute(const char* function, Stream* stream, int attribute,
     case ACL_STREAM_ATTR_CACHE_OP_INFO:
       return SetSwitch(function, stream, &Stream::Settings::cache_op_info, value.cacheOpInfoSwitch);
     case ACL_STREAM_ATTR_PRIORITY:
-      stream->Update(
-          [&](Stream::Settings& s) { s.priority = std::min(value.streamPriority, kLowestPriority); });
+      stream->Update([&](Stream::Settings& s) {
+        s.priority = std::min(value.streamPriority, kLowestPriority);
+      });
       return Status();
     default:
       return UnknownAttribute(function, attribute);
@@ -155,25 +166,12 @@ aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uin
 
 aclError aclrtDestroyStream(aclrtStream stream) {
   constexpr const char* kName = "aclrtDestroyStream";
-  return AclBorder(kName, [&]() -> Status {
-    Stream* target = nullptr;
-    ANYACL_RETURN_IF_ERROR(FindDestroyable(kName, stream, &target));
-    target->WaitFor(target->Submitted(), kForever);
-    RetireStream(target);
-    return Status();
-  });
+  return AclBorder(kName, [&] { return Destroy(kName, stream, PendingWork::kWait); });
 }
 
 aclError aclrtDestroyStreamForce(aclrtStream stream) {
   constexpr const char* kName = "aclrtDestroyStreamForce";
-  return AclBorder(kName, [&]() -> Status {
-    Stream* target = nullptr;
-    ANYACL_RETURN_IF_ERROR(FindDestroyable(kName, stream, &target));
-    target->DropQueued();
-    RetireStream(target);
-    WakeBlockedWork();
-    return Status();
-  });
+  return AclBorder(kName, [&] { return Destroy(kName, stream, PendingWork::kDrop); });
 }
 
 aclError aclrtSynchronizeStream(aclrtStream stream) {

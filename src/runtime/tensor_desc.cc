@@ -20,15 +20,15 @@ namespace {
 constexpr int64_t kUnknownRankDim = -2;
 
 struct TensorDesc {
-  aclDataType dtype = ACL_DT_UNDEFINED;
-  aclFormat format = ACL_FORMAT_UNDEFINED;
+  int dtype = ACL_DT_UNDEFINED;  // numbers: the caller may pass any
+  int format = ACL_FORMAT_UNDEFINED;
   std::vector<int64_t> dims;
   std::string name;
-  aclFormat storage_format = ACL_FORMAT_UNDEFINED;
+  int storage_format = ACL_FORMAT_UNDEFINED;
   std::vector<int64_t> storage_dims;
   std::vector<std::array<int64_t, ACL_TENSOR_SHAPE_RANGE_NUM>> dim_ranges;
   std::vector<unsigned char> constant;
-  aclMemType placement = ACL_MEMTYPE_DEVICE;
+  int placement = ACL_MEMTYPE_DEVICE;
 
   bool has_unknown_rank() const { return dims.size() == 1 && dims[0] == kUnknownRankDim; }
 };
@@ -85,8 +85,8 @@ aclTensorDesc* aclCreateTensorDesc(aclDataType dataType, int numDims, const int6
     TensorDesc* desc = nullptr;
     handle = Descs().Create(&desc);
     if (!handle) return Fail(code::kAclBadAlloc, kName, "too many are alive");
-    desc->dtype = dataType;
-    desc->format = format;
+    desc->dtype = Number(dataType);
+    desc->format = Number(format);
     desc->dims = std::move(copy);
     return Status();
   });
@@ -111,19 +111,19 @@ const char* aclGetTensorDescName(aclTensorDesc* desc) {
 
 aclDataType aclGetTensorDescType(const aclTensorDesc* desc) {
   const TensorDesc* found = Descs().Get(desc);
-  return found ? found->dtype : ACL_DT_UNDEFINED;
+  return static_cast<aclDataType>(found ? found->dtype : ACL_DT_UNDEFINED);
 }
 
 aclFormat aclGetTensorDescFormat(const aclTensorDesc* desc) {
   const TensorDesc* found = Descs().Get(desc);
-  return found ? found->format : ACL_FORMAT_UNDEFINED;
+  return static_cast<aclFormat>(found ? found->format : ACL_FORMAT_UNDEFINED);
 }
 
 size_t aclGetTensorDescSize(const aclTensorDesc* desc) {
   const TensorDesc* found = Descs().Get(desc);
   if (!found) return 0;
   size_t bytes = 0;
-  const size_t element = SizeOf(static_cast<DType>(static_cast<int>(found->dtype)));
+  const size_t element = SizeOf(static_cast<DType>(found->dtype));
   return __builtin_mul_overflow(ElementCount(*found), element, &bytes) ? 0 : bytes;
 }
 
@@ -178,7 +178,7 @@ aclError aclSetTensorFormat(aclTensorDesc* desc, aclFormat format) {
   return AclBorder("aclSetTensorFormat", [&]() -> Status {
     TensorDesc* found = nullptr;
     ANYACL_RETURN_IF_ERROR(FindDesc("aclSetTensorFormat", desc, &found));
-    found->storage_format = format;
+    found->storage_format = Number(format);
     return Status();
   });
 }
@@ -214,11 +214,11 @@ aclError aclSetTensorPlaceMent(aclTensorDesc* desc, aclMemType memType) {
   return AclBorder(kName, [&]() -> Status {
     TensorDesc* found = nullptr;
     ANYACL_RETURN_IF_ERROR(FindDesc(kName, desc, &found));
-    const int number = static_cast<int>(memType);
+    const int number = Number(memType);
     if (number < ACL_MEMTYPE_DEVICE || number > ACL_MEMTYPE_HOST_COMPILE_INDEPENDENT) {
       return Fail(code::kAclInvalidParam, kName, "memType must be 0 to 2, got {}", number);
     }
-    found->placement = memType;
+    found->placement = number;
     return Status();
   });
 }

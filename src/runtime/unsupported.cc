@@ -17,8 +17,9 @@ namespace anyacl::runtime {
 namespace {
 
 int32_t NotSupported(const char* function) {
-  return AclBorder(function,
-                   [&] { return Fail(code::kRtNotSupported, function, "is not supported by AnyACL"); });
+  return AclBorder(function, [&] {
+    return Fail(code::kRtNotSupported, function, "is not supported by AnyACL");
+  });
 }
 
 constinit thread_local aclmdlRICaptureMode capture_mode = ACL_MODEL_RI_CAPTURE_MODE_GLOBAL;
@@ -31,9 +32,10 @@ using anyacl::Status;
 using namespace anyacl::runtime;  // NOLINT: the C functions of this room
 namespace code = anyacl::code;
 
-// --- what is true without any of it ------------------------------------------------------------------------
+// --- what is true without any of it ---
 
-aclError aclmdlRICaptureGetInfo(aclrtStream stream, aclmdlRICaptureStatus* status, aclmdlRI* modelRI) {
+aclError aclmdlRICaptureGetInfo(aclrtStream stream, aclmdlRICaptureStatus* status,
+                                aclmdlRI* modelRI) {
   constexpr const char* kName = "aclmdlRICaptureGetInfo";
   return AclBorder(kName, [&]() -> Status {
     Stream* target = nullptr;
@@ -65,7 +67,7 @@ size_t acltdtGetDimNumFromItem(const acltdtDataItem*) { return 0; }
 size_t acltdtGetDatasetSize(const acltdtDataset*) { return 0; }
 aclDataType acltdtGetDataTypeFromItem(const acltdtDataItem*) { return ACL_DT_UNDEFINED; }
 
-// --- the rest ------------------------------------------------------------------------------------------------
+// --- the rest ---
 
 #define ANYACL_UNSUPPORTED(name, ...) \
   aclError name(__VA_ARGS__) { return NotSupported(#name); }
@@ -124,15 +126,15 @@ ANYACL_UNSUPPORTED(aclopSetModelDir, const char*)
 ANYACL_UNSUPPORTED(aclopExecuteV2, const char*, int, aclTensorDesc*[], aclDataBuffer*[], int,
                    aclTensorDesc*[], aclDataBuffer*[], aclopAttr*, aclrtStream)
 ANYACL_UNSUPPORTED(aclopCompile, const char*, int, const aclTensorDesc* const[], int,
-                   const aclTensorDesc* const[], const aclopAttr*, aclopEngineType, aclopCompileType,
-                   const char*)
+                   const aclTensorDesc* const[], const aclopAttr*, aclopEngineType,
+                   aclopCompileType, const char*)
 ANYACL_UNSUPPORTED(aclopCompileAndExecute, const char*, int, const aclTensorDesc* const[],
                    const aclDataBuffer* const[], int, const aclTensorDesc* const[],
                    aclDataBuffer* const[], const aclopAttr*, aclopEngineType, aclopCompileType,
                    const char*, aclrtStream)
-ANYACL_UNSUPPORTED(aclopCompileAndExecuteV2, const char*, int, aclTensorDesc*[], aclDataBuffer*[], int,
-                   aclTensorDesc*[], aclDataBuffer*[], aclopAttr*, aclopEngineType, aclopCompileType,
-                   const char*, aclrtStream)
+ANYACL_UNSUPPORTED(aclopCompileAndExecuteV2, const char*, int, aclTensorDesc*[], aclDataBuffer*[],
+                   int, aclTensorDesc*[], aclDataBuffer*[], aclopAttr*, aclopEngineType,
+                   aclopCompileType, const char*, aclrtStream)
 ANYACL_UNSUPPORTED_OBJECT(aclGraphDumpOption*, aclCreateGraphDumpOpt, void)
 ANYACL_UNSUPPORTED(aclDestroyGraphDumpOpt, const aclGraphDumpOption*)
 ANYACL_UNSUPPORTED(aclGenGraphAndDumpForOp, const char*, int, const aclTensorDesc* const[],
@@ -144,8 +146,8 @@ ANYACL_UNSUPPORTED(aclGenGraphAndDumpForOp, const char*, int, const aclTensorDes
 ANYACL_UNSUPPORTED(aclprofInit, const char*, size_t)
 ANYACL_UNSUPPORTED(aclprofFinalize, void)
 ANYACL_UNSUPPORTED(aclprofSetConfig, aclprofConfigType, const char*, size_t)
-ANYACL_UNSUPPORTED_OBJECT(aclprofConfig*, aclprofCreateConfig, uint32_t*, uint32_t, aclprofAicoreMetrics,
-                          const aclprofAicoreEvents*, uint64_t)
+ANYACL_UNSUPPORTED_OBJECT(aclprofConfig*, aclprofCreateConfig, uint32_t*, uint32_t,
+                          aclprofAicoreMetrics, const aclprofAicoreEvents*, uint64_t)
 ANYACL_UNSUPPORTED(aclprofDestroyConfig, const aclprofConfig*)
 ANYACL_UNSUPPORTED(aclprofStart, const aclprofConfig*)
 ANYACL_UNSUPPORTED(aclprofStop, const aclprofConfig*)
@@ -161,7 +163,7 @@ ANYACL_UNSUPPORTED_OBJECT(acltdtDataset*, acltdtCreateDataset, void)
 ANYACL_UNSUPPORTED(acltdtDestroyDataset, acltdtDataset*)
 ANYACL_UNSUPPORTED_OBJECT(acltdtDataItem*, acltdtGetDataItem, const acltdtDataset*, size_t)
 ANYACL_UNSUPPORTED_OBJECT(const char*, acltdtGetDatasetName, const acltdtDataset*)
-ANYACL_UNSUPPORTED_OBJECT(acltdtChannelHandle*, acltdtCreateChannelWithCapacity, uint32_t, const char*,
-                          size_t)
+ANYACL_UNSUPPORTED_OBJECT(acltdtChannelHandle*, acltdtCreateChannelWithCapacity, uint32_t,
+                          const char*, size_t)
 ANYACL_UNSUPPORTED(acltdtDestroyChannel, acltdtChannelHandle*)
 ANYACL_UNSUPPORTED(acltdtReceiveTensor, const acltdtChannelHandle*, acltdtDataset*, int32_t)

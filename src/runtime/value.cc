@@ -46,7 +46,8 @@ int32_t WaitForValue(Work& work, const Launch&) {
   const Value& v = PayloadOf<Value>(work);
   constexpr int kImpatient = 64;
   for (int round = 0; !v.stream->Aborting(); ++round) {
-    if (Holds(std::atomic_ref<uint64_t>(*v.word).load(std::memory_order_acquire), v.value, v.condition)) {
+    if (Holds(std::atomic_ref<uint64_t>(*v.word).load(std::memory_order_acquire), v.value,
+              v.condition)) {
       break;
     }
     if (round < kImpatient) {
@@ -61,12 +62,13 @@ int32_t WaitForValue(Work& work, const Launch&) {
 Status CheckWord(const char* function, const void* address) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "devAddr", address));
   if (reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) != 0) {
-    return Fail(code::kRtParamInvalid, function, "devAddr must be a multiple of 8, got {}", address);
+    return Fail(code::kRtParamInvalid, function, "devAddr must be a multiple of 8, got {}",
+                address);
   }
   const Place place = MemoryMap::Get().Locate(address);
   if (place.pageable() || place.extent < sizeof(uint64_t)) {
-    return Fail(code::kRtParamInvalid, function, "devAddr must have 8 bytes of memory from aclrtMalloc, got {}",
-                address);
+    return Fail(code::kRtParamInvalid, function,
+                "devAddr must have 8 bytes of memory from aclrtMalloc, got {}", address);
   }
   return Status();
 }

@@ -96,14 +96,14 @@ bool IsGigabytePage(int attr) {
 
 Status CheckProp(const char* function, const aclrtPhysicalMemProp* prop) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "prop", prop));
-  const int attr = static_cast<int>(prop->memAttr);
-  if (static_cast<int>(prop->handleType) != ACL_MEM_HANDLE_TYPE_NONE) {
+  const int attr = Number(prop->memAttr);
+  if (Number(prop->handleType) != ACL_MEM_HANDLE_TYPE_NONE) {
     return Fail(code::kAclInvalidParam, function, "prop->handleType must be 0, got {}",
-                static_cast<int>(prop->handleType));
+                Number(prop->handleType));
   }
-  if (static_cast<int>(prop->allocationType) != ACL_MEM_ALLOCATION_TYPE_PINNED) {
+  if (Number(prop->allocationType) != ACL_MEM_ALLOCATION_TYPE_PINNED) {
     return Fail(code::kAclInvalidParam, function, "prop->allocationType must be 0, got {}",
-                static_cast<int>(prop->allocationType));
+                Number(prop->allocationType));
   }
   if (attr < ACL_DDR_MEM || attr > ACL_MEM_P2P_HUGE1G) {
     return Fail(code::kAclInvalidParam, function, "prop->memAttr must be 0 to 17, got {}", attr);
@@ -114,9 +114,9 @@ Status CheckProp(const char* function, const aclrtPhysicalMemProp* prop) {
                 "not supported",
                 attr);
   }
-  if (static_cast<int>(prop->location.type) != ACL_MEM_LOCATION_TYPE_DEVICE) {
+  if (Number(prop->location.type) != ACL_MEM_LOCATION_TYPE_DEVICE) {
     return Fail(code::kRtNotSupported, function, "prop->location.type must be 1 (device), got {}",
-                static_cast<int>(prop->location.type));
+                Number(prop->location.type));
   }
   return RequireDevice(function, prop->location.id);
 }
@@ -307,7 +307,7 @@ aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop,
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "granularity", granularity));
     ANYACL_RETURN_IF_ERROR(CheckProp(kName, prop));
-    const int number = static_cast<int>(option);
+    const int number = Number(option);
     if (number != ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM &&
         number != ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED) {
       return Fail(code::kAclInvalidParam, kName, "option must be 0 or 1, got {}", number);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Behaviour of aclnnEluBackward written down by hand from its documents: the order of the checks, and what
-// a table alone would not make anyone test.
-#include "aclnnop/aclnn_elu_backward.h"
-
+// Behaviour of aclnnEluBackward written down by hand from its documents: the order of the checks,
+// and what a table alone would not make anyone test.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "acl/acl.h"
+#include "aclnnop/aclnn_elu_backward.h"
 #include "core/product.h"
 #include "core/scalar.h"
 
@@ -28,8 +27,8 @@ class Tensors {
     for (aclTensor* t : all_) aclDestroyTensor(t);
   }
   aclTensor* Make(aclDataType dtype, const Shape& shape, aclFormat format = ACL_FORMAT_ND) {
-    all_.push_back(aclCreateTensor(shape.data(), shape.size(), dtype, nullptr, 0, format, shape.data(),
-                                   shape.size(), memory_));
+    all_.push_back(aclCreateTensor(shape.data(), shape.size(), dtype, nullptr, 0, format,
+                                   shape.data(), shape.size(), memory_));
     return all_.back();
   }
 
@@ -90,7 +89,9 @@ Answer Ask(Arguments& a) {
       aclnnEluBackwardGetWorkspaceSize(a.grad_output, a.alpha, a.scale, a.input_scale, a.is_result,
                                        a.self, a.grad_input, a.size_pointer, &a.executor);
   const char* const text = aclGetRecentErrMsg();
-  if (code == 0) EXPECT_EQ(aclDestroyAclOpExecutor(a.executor), 0);
+  if (code == 0) {
+    EXPECT_EQ(aclDestroyAclOpExecutor(a.executor), 0);
+  }
   return {code, text ? text : ""};
 }
 
@@ -125,7 +126,9 @@ const std::vector<Mistake>& Mistakes() {
       {"selfOrResult must not be null", 161001, [](Arguments& a) { a.self = nullptr; }},
       {"gradInput must not be null", 161001, [](Arguments& a) { a.grad_input = nullptr; }},
       {"selfOrResult must have the dtype of gradOutput", 161002,
-       [](Arguments& a) { a.self = a.tensors.Make(ACL_FLOAT16, {2, 3}); }},
+       [](Arguments& a) {
+         a.self = a.tensors.Make(ACL_FLOAT16, {2, 3});
+       }},
       {"gradOutput must be FLOAT", 161002,
        [](Arguments& a) {
          a.grad_output = a.tensors.Make(ACL_INT32, {2, 3});
@@ -133,16 +136,21 @@ const std::vector<Mistake>& Mistakes() {
        }},
       {"alpha must convert to FLOAT", 161002, [](Arguments& a) { a.alpha = a.Complex(); }},
       {"scale must convert to FLOAT", 161002, [](Arguments& a) { a.scale = a.Complex(); }},
-      {"inputScale must convert to FLOAT", 161002, [](Arguments& a) { a.input_scale = a.Complex(); }},
+      {"inputScale must convert to FLOAT", 161002,
+       [](Arguments& a) { a.input_scale = a.Complex(); }},
       {"gradInput must have a dtype that gradOutput converts to", 161002,
-       [](Arguments& a) { a.grad_input = a.tensors.Make(ACL_INT32, {2, 3}); }},
+       [](Arguments& a) {
+         a.grad_input = a.tensors.Make(ACL_INT32, {2, 3});
+       }},
       {"selfOrResult must have the shape of gradOutput", 161002,
-       [](Arguments& a) { a.self = a.tensors.Make(ACL_FLOAT, {3, 2}); }},
+       [](Arguments& a) {
+         a.self = a.tensors.Make(ACL_FLOAT, {3, 2});
+       }},
       {"gradInput must have the shape of gradOutput", 161002,
        [](Arguments& a) { a.grad_input = a.tensors.Make(ACL_FLOAT, {6}); }},
       {"gradOutput must have at most 8 dims", 161002,
        [](Arguments& a) { a.SetTensors(ACL_FLOAT, ACL_FLOAT, Shape(9, 1)); }},
-      {"alpha >= 0", 161002, [](Arguments& a) { a.alpha = a.Number(-1); }},
+      {"requires alpha >= 0", 161002, [](Arguments& a) { a.alpha = a.Number(-1); }},
   };
   return *list;
 }
@@ -158,7 +166,8 @@ TEST_F(EluBackwardContract, EachMistakeAlone) {
   }
 }
 
-// Of two neighbours the first answers. The later mistake is made first, because some replace whole tensors.
+// Of two neighbours the first answers. The later mistake is made first, because some replace whole
+// tensors.
 TEST_F(EluBackwardContract, OrderOfNeighbours) {
   for (size_t i = 0; i + 1 < Mistakes().size(); ++i) {
     Arguments a;
@@ -167,7 +176,8 @@ TEST_F(EluBackwardContract, OrderOfNeighbours) {
     const Answer answer = Ask(a);
     EXPECT_EQ(answer.code, Mistakes()[i].code);
     EXPECT_NE(answer.text.find(Mistakes()[i].sentence), std::string::npos)
-        << Mistakes()[i].sentence << " before " << Mistakes()[i + 1].sentence << ", got " << answer.text;
+        << Mistakes()[i].sentence << " before " << Mistakes()[i + 1].sentence << ", got "
+        << answer.text;
   }
 }
 
@@ -206,8 +216,9 @@ TEST_F(EluBackwardContract, NegativeAlphaIsRefusedForEmptyTensorsToo) {
 
 TEST_F(EluBackwardContract, ScalarsOfEveryRealType) {
   const unsigned char zeros[16] = {};
-  for (aclDataType t : {ACL_FLOAT, ACL_FLOAT16, ACL_BF16, ACL_DOUBLE, ACL_INT8, ACL_UINT8, ACL_INT16,
-                        ACL_UINT16, ACL_INT32, ACL_UINT32, ACL_INT64, ACL_UINT64, ACL_BOOL}) {
+  for (aclDataType t :
+       {ACL_FLOAT, ACL_FLOAT16, ACL_BF16, ACL_DOUBLE, ACL_INT8, ACL_UINT8, ACL_INT16, ACL_UINT16,
+        ACL_INT32, ACL_UINT32, ACL_INT64, ACL_UINT64, ACL_BOOL}) {
     ExpectCode(0, [&](Arguments& a) {
       for (aclScalar** s : {&a.alpha, &a.scale, &a.input_scale}) {
         *s = a.Keep(aclCreateScalar(const_cast<unsigned char*>(zeros), t));
@@ -233,18 +244,24 @@ TEST_F(EluBackwardContract, NegativeIntegerAlpha) {
 
 TEST_F(EluBackwardContract, DTypesOfEveryProduct) {
   const aclDataType kInputs[] = {ACL_FLOAT, ACL_FLOAT16, ACL_BF16};
-  const aclDataType kOutputs[] = {ACL_FLOAT, ACL_FLOAT16, ACL_BF16, ACL_DOUBLE, ACL_COMPLEX64, ACL_COMPLEX128};
-  const aclDataType kNever[] = {ACL_INT8,  ACL_UINT8,  ACL_INT16, ACL_UINT16, ACL_INT32,     ACL_UINT32,
-                                ACL_INT64, ACL_UINT64, ACL_BOOL,  ACL_STRING, ACL_COMPLEX32, ACL_HIFLOAT8,
+  const aclDataType kOutputs[] = {ACL_FLOAT,  ACL_FLOAT16,   ACL_BF16,
+                                  ACL_DOUBLE, ACL_COMPLEX64, ACL_COMPLEX128};
+  const aclDataType kNever[] = {ACL_INT8,         ACL_UINT8,
+                                ACL_INT16,        ACL_UINT16,
+                                ACL_INT32,        ACL_UINT32,
+                                ACL_INT64,        ACL_UINT64,
+                                ACL_BOOL,         ACL_STRING,
+                                ACL_COMPLEX32,    ACL_HIFLOAT8,
                                 ACL_DT_UNDEFINED, static_cast<aclDataType>(99)};
-  for (Product product : {Product::kAscend950, Product::kA3, Product::kA2, Product::kTraining,
-                          Product::kInference}) {
+  for (Product product :
+       {Product::kAscend950, Product::kA3, Product::kA2, Product::kTraining, Product::kInference}) {
     SetCurrentProduct(product);
     const bool has_bf16 = product != Product::kTraining && product != Product::kInference;
     for (aclDataType in : kInputs) {
       for (aclDataType out : kOutputs) {
         const bool fine = has_bf16 || (in != ACL_BF16 && out != ACL_BF16);
-        SCOPED_TRACE(std::string(Name(product)) + " " + std::to_string(in) + " -> " + std::to_string(out));
+        SCOPED_TRACE(std::string(Name(product)) + " " + std::to_string(in) + " -> " +
+                     std::to_string(out));
         ExpectCode(fine ? 0 : 161002, [&](Arguments& a) { a.SetTensors(in, out, {4}); });
       }
       for (aclDataType out : kNever) {
@@ -270,9 +287,10 @@ TEST_F(EluBackwardContract, Atlas200IHasNone) {
 // ---- formats, shapes ----
 
 TEST_F(EluBackwardContract, EveryFormatTagIsAccepted) {
-  const aclFormat kFormats[] = {ACL_FORMAT_ND,    ACL_FORMAT_NCHW,  ACL_FORMAT_NHWC, ACL_FORMAT_HWCN,
-                                ACL_FORMAT_NCDHW, ACL_FORMAT_NDHWC, ACL_FORMAT_NC,   ACL_FORMAT_NCL,
-                                ACL_FORMAT_FRACTAL_NZ, ACL_FORMAT_NC1HWC0, ACL_FORMAT_UNDEFINED};
+  const aclFormat kFormats[] = {ACL_FORMAT_ND,      ACL_FORMAT_NCHW,     ACL_FORMAT_NHWC,
+                                ACL_FORMAT_HWCN,    ACL_FORMAT_NCDHW,    ACL_FORMAT_NDHWC,
+                                ACL_FORMAT_NC,      ACL_FORMAT_NCL,      ACL_FORMAT_FRACTAL_NZ,
+                                ACL_FORMAT_NC1HWC0, ACL_FORMAT_UNDEFINED};
   for (aclFormat in : kFormats) {
     for (aclFormat out : kFormats) {
       ExpectCode(0, [&](Arguments& a) {
@@ -285,7 +303,8 @@ TEST_F(EluBackwardContract, EveryFormatTagIsAccepted) {
 }
 
 TEST_F(EluBackwardContract, ShapesCompareByEveryDim) {
-  for (const Shape& other : {Shape{1, 2, 3}, Shape{2, 3, 1}, Shape{6}, Shape{3, 2}, Shape{2, 0}, Shape{}}) {
+  for (const Shape& other :
+       {Shape{1, 2, 3}, Shape{2, 3, 1}, Shape{6}, Shape{3, 2}, Shape{2, 0}, Shape{}}) {
     ExpectCode(161002, [&](Arguments& a) { a.self = a.tensors.Make(ACL_FLOAT, other); });
     ExpectCode(161002, [&](Arguments& a) { a.grad_input = a.tensors.Make(ACL_FLOAT, other); });
   }
@@ -298,7 +317,8 @@ TEST_F(EluBackwardContract, ShapesCompareByEveryDim) {
 TEST_F(EluBackwardContract, RanksZeroToEight) {
   for (int rank = 0; rank <= 8; ++rank) {
     ExpectCode(0, [&](Arguments& a) { a.SetTensors(ACL_FLOAT, ACL_FLOAT, Shape(rank, 1)); });
-    ExpectCode(0, [&](Arguments& a) { a.SetTensors(ACL_FLOAT, ACL_FLOAT, Shape(rank, rank ? 0 : 1)); });
+    ExpectCode(
+        0, [&](Arguments& a) { a.SetTensors(ACL_FLOAT, ACL_FLOAT, Shape(rank, rank ? 0 : 1)); });
   }
   ExpectCode(161002, [](Arguments& a) { a.SetTensors(ACL_FLOAT, ACL_FLOAT, Shape(9, 0)); });
 }
@@ -318,7 +338,8 @@ TEST_F(EluBackwardContract, StridesBeyondAnyMemory) {
     for (int64_t offset : {int64_t{0}, int64_t{2}, INT64_MAX}) {
       Arguments a;
       a.SetTensors(ACL_FLOAT, ACL_FLOAT, {2});
-      aclTensor* const far = aclCreateTensor(dims, 1, ACL_FLOAT, &stride, offset, ACL_FORMAT_ND, dims, 1, memory);
+      aclTensor* const far =
+          aclCreateTensor(dims, 1, ACL_FLOAT, &stride, offset, ACL_FORMAT_ND, dims, 1, memory);
       ASSERT_NE(far, nullptr);
       a.grad_input = far;
       const aclnnStatus as_output = Ask(a).code;

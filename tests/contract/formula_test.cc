@@ -46,10 +46,10 @@ TEST(Formula, Arithmetic) {
       {"N*C*HxW", 1332},
       {"N + C * 2", 27},
       {"(N + C) * 2", 30},
-      {"N - C - 1", -10},        // from the left
-      {"C / group / 2", 1},      // 12/4/2: from the left again
+      {"N - C - 1", -10},    // from the left
+      {"C / group / 2", 1},  // 12/4/2: from the left again
       {"C / (group / 2)", 6},
-      {"HxW / group", 9},        // whole numbers
+      {"HxW / group", 9},  // whole numbers
       {"HxW % group", 1},
       {"  N*  ( C+1 )  ", 39},
       {"((((N))))", 3},
@@ -70,10 +70,14 @@ TEST(Formula, ComparisonsOfNumbers) {
     const char* text;
     bool holds;
   } constexpr kCases[] = {
-      {"C % group == 0", true}, {"HxW % group == 0", false}, {"N == 3", true},   {"N != 3", false},
-      {"N != 4", true},         {"N <= 3", true},            {"N <= 2", false},  {"N >= 3", true},
-      {"N >= 4", false},        {"N < 3", false},            {"N < 4", true},    {"N > 3", false},
-      {"N > 2", true},          {"N*2 > N + 2", true},       {"N - 3", false},   {"N", true},
+      {"C % group == 0", true}, {"HxW % group == 0", false},
+      {"N == 3", true},         {"N != 3", false},
+      {"N != 4", true},         {"N <= 3", true},
+      {"N <= 2", false},        {"N >= 3", true},
+      {"N >= 4", false},        {"N < 3", false},
+      {"N < 4", true},          {"N > 3", false},
+      {"N > 2", true},          {"N*2 > N + 2", true},
+      {"N - 3", false},         {"N", true},
   };
   for (const auto& c : kCases) EXPECT_EQ(Holds(c.text), c.holds) << c.text;
 }
@@ -138,7 +142,8 @@ TEST(Formula, MistakesAreNamed) {
 
 TEST(Formula, NumbersThatAreNoneAreMistakes) {
   EXPECT_EQ(ErrorOf("N * 12abc"), "'12abc' is not a whole number below 2^63");
-  EXPECT_EQ(ErrorOf("9223372036854775808"), "'9223372036854775808' is not a whole number below 2^63");
+  EXPECT_EQ(ErrorOf("9223372036854775808"),
+            "'9223372036854775808' is not a whole number below 2^63");
 }
 
 // Evaluation has a stack of fixed size; a formula that needs more is refused when it is parsed.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Every word of the table language on a toy operator: when it refuses, with which code and sentence.
+// Every word of the table language on a toy operator: when it refuses, with which code and
+// sentence.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -23,9 +24,15 @@ Contract Toy(std::vector<Rule> rules) {
                    .stem = "toy",
                    .summary = "",
                    .formulas = {},
-                   .args = {Input("x", ""), Input("w", "").Optional(), Output("y", ""),
-                            ScalarArg("s", ""), Int("group", ""), Real("eps", ""), Bool("flag", ""),
-                            Mask("mask", ""), {"axes", ArgKind::kIntArray}},
+                   .args = {Input("x", ""),
+                            Input("w", "").Optional(),
+                            Output("y", ""),
+                            ScalarArg("s", ""),
+                            Int("group", ""),
+                            Real("eps", ""),
+                            Bool("flag", ""),
+                            Mask("mask", ""),
+                            {"axes", ArgKind::kIntArray}},
                    .sizes = {{"N", "x", 0}, {"C", "x", 1}},
                    .rules = std::move(rules)});
 }
@@ -62,8 +69,9 @@ CallSpec With(const Change& change) {
   return call;
 }
 
-void ExpectFine(const Rule& rule, const Change& change = [](CallSpec&) {},
-                Product product = Product::kAscend950) {
+void ExpectFine(
+    const Rule& rule, const Change& change = [](CallSpec&) {},
+    Product product = Product::kAscend950) {
   const Contract contract = Toy({rule});
   const CallSpec call = With(change);
   int broken = 99;
@@ -85,17 +93,20 @@ void ExpectBroken(const Rule& rule, const Change& change, int32_t code, const st
 
 TEST(Rules, NotNull) {
   ExpectFine(NotNull("w"));
-  ExpectBroken(NotNull("w"), [](CallSpec& c) { c.args[kW].null = true; }, 161001, "w must not be null");
-  ExpectBroken(NotNull("s"), [](CallSpec& c) { c.args[kScalar].null = true; }, 161001,
-               "s must not be null");
-  ExpectBroken(NotNull("mask"), [](CallSpec& c) { c.args[kMask].null = true; }, 161001,
-               "mask must not be null");
+  ExpectBroken(
+      NotNull("w"), [](CallSpec& c) { c.args[kW].null = true; }, 161001, "w must not be null");
+  ExpectBroken(
+      NotNull("s"), [](CallSpec& c) { c.args[kScalar].null = true; }, 161001, "s must not be null");
+  ExpectBroken(
+      NotNull("mask"), [](CallSpec& c) { c.args[kMask].null = true; }, 161001,
+      "mask must not be null");
 }
 
 TEST(Rules, Supported) {
   ExpectFine(Supported(kNewer));
-  ExpectBroken(Supported(kNewer), [](CallSpec&) {}, 561003,
-               std::string("not available on ") + Name(Product::kTraining), Product::kTraining);
+  ExpectBroken(
+      Supported(kNewer), [](CallSpec&) {}, 561003,
+      std::string("not available on ") + Name(Product::kTraining), Product::kTraining);
 }
 
 TEST(Rules, DTypes) {
@@ -103,15 +114,18 @@ TEST(Rules, DTypes) {
   const auto bf16 = [](CallSpec& c) { c.args[kX].tensor.dtype = DType::kBF16; };
   ExpectFine(rule);
   ExpectFine(rule, bf16);
-  ExpectBroken(rule, [](CallSpec& c) { c.args[kX].tensor.dtype = DType::kI32; }, 161002,
-               std::string("x must be FLOAT, FLOAT16 or BF16 on ") + Name(Product::kAscend950) +
-                   ", got INT32");
-  ExpectBroken(rule, bf16, 161002,
-               std::string("x must be FLOAT or FLOAT16 on ") + Name(Product::kInference) + ", got BF16",
-               Product::kInference);
-  ExpectBroken(rule, [](CallSpec& c) { c.args[kX].tensor.dtype = static_cast<DType>(99); }, 161002,
-               std::string("x must be FLOAT, FLOAT16 or BF16 on ") + Name(Product::kAscend950) +
-                   ", got dtype 99");
+  ExpectBroken(
+      rule, [](CallSpec& c) { c.args[kX].tensor.dtype = DType::kI32; }, 161002,
+      std::string("x must be FLOAT, FLOAT16 or BF16 on ") + Name(Product::kAscend950) +
+          ", got INT32");
+  ExpectBroken(
+      rule, bf16, 161002,
+      std::string("x must be FLOAT or FLOAT16 on ") + Name(Product::kInference) + ", got BF16",
+      Product::kInference);
+  ExpectBroken(
+      rule, [](CallSpec& c) { c.args[kX].tensor.dtype = static_cast<DType>(99); }, 161002,
+      std::string("x must be FLOAT, FLOAT16 or BF16 on ") + Name(Product::kAscend950) +
+          ", got dtype 99");
 }
 
 TEST(Rules, DTypeRowsMatchWholeRows) {
@@ -131,15 +145,17 @@ TEST(Rules, SameDType) {
   const Rule rule = SameDType("w", "x");
   ExpectFine(rule);
   ExpectFine(rule, [](CallSpec& c) { c.args[kW].null = true; });
-  ExpectBroken(rule, [](CallSpec& c) { c.args[kW].tensor.dtype = DType::kF16; }, 161002,
-               "w must have the dtype of x, got w FLOAT16 and x FLOAT");
+  ExpectBroken(
+      rule, [](CallSpec& c) { c.args[kW].tensor.dtype = DType::kF16; }, 161002,
+      "w must have the dtype of x, got w FLOAT16 and x FLOAT");
 }
 
 TEST(Rules, ResultConverts) {
   const Rule rule = ResultConverts("x", "y");
   ExpectFine(rule, [](CallSpec& c) { c.args[kY].tensor.dtype = DType::kC128; });
-  ExpectBroken(rule, [](CallSpec& c) { c.args[kY].tensor.dtype = DType::kI64; }, 161002,
-               "y must have a dtype that x converts to, got y INT64 and x FLOAT");
+  ExpectBroken(
+      rule, [](CallSpec& c) { c.args[kY].tensor.dtype = DType::kI64; }, 161002,
+      "y must have a dtype that x converts to, got y INT64 and x FLOAT");
 }
 
 TEST(Rules, ScalarConverts) {
@@ -147,8 +163,9 @@ TEST(Rules, ScalarConverts) {
   for (DType t : {DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kU64, DType::kBool}) {
     ExpectFine(rule, [t](CallSpec& c) { c.args[kScalar].scalar = Scalar::Of(t, 1); });
   }
-  ExpectBroken(rule, [](CallSpec& c) { c.args[kScalar].scalar = Scalar::Of(DType::kC64, 1); }, 161002,
-               "s must convert to FLOAT, got COMPLEX64");
+  ExpectBroken(
+      rule, [](CallSpec& c) { c.args[kScalar].scalar = Scalar::Of(DType::kC64, 1); }, 161002,
+      "s must convert to FLOAT, got COMPLEX64");
 }
 
 TEST(Rules, Formats) {
@@ -165,46 +182,66 @@ TEST(Rules, Formats) {
 TEST(Rules, Rank) {
   ExpectFine(Rank("x", 2, 8));
   ExpectFine(Rank("x", 0, 2));
-  ExpectBroken(Rank("x", 0, 1), [](CallSpec&) {}, 161002,
-               "x must have at most 1 dims, got shape [3, 12] with 2");
-  ExpectBroken(Rank("x", 3, 8), [](CallSpec&) {}, 161002,
-               "x must have 3 to 8 dims, got shape [3, 12] with 2");
+  ExpectBroken(
+      Rank("x", 0, 1), [](CallSpec&) {}, 161002,
+      "x must have at most 1 dims, got shape [3, 12] with 2");
+  ExpectBroken(
+      Rank("x", 3, 8), [](CallSpec&) {}, 161002,
+      "x must have 3 to 8 dims, got shape [3, 12] with 2");
 }
 
 TEST(Rules, SameShape) {
   ExpectFine(SameShape("y", "x"));
-  ExpectBroken(SameShape("y", "x"), [](CallSpec& c) { c.args[kY].tensor = TensorOf({12, 3}); }, 161002,
-               "y must have the shape of x, got y [12, 3] and x [3, 12]");
+  ExpectBroken(
+      SameShape("y", "x"),
+      [](CallSpec& c) {
+        c.args[kY].tensor = TensorOf({12, 3});
+      },
+      161002, "y must have the shape of x, got y [12, 3] and x [3, 12]");
   // 36 elements, but another rank: shapes compare by every dim.
-  ExpectBroken(SameShape("y", "x"), [](CallSpec& c) { c.args[kY].tensor = TensorOf({1, 3, 12}); },
-               161002, "y must have the shape of x, got y [1, 3, 12] and x [3, 12]");
+  ExpectBroken(
+      SameShape("y", "x"),
+      [](CallSpec& c) {
+        c.args[kY].tensor = TensorOf({1, 3, 12});
+      },
+      161002, "y must have the shape of x, got y [1, 3, 12] and x [3, 12]");
 }
 
 TEST(Rules, SameShapeWithAFormulaForTheAbsentOne) {
   const Rule rule = SameShape("x", "w", "N,12");
   const auto absent = [](CallSpec& c) { c.args[kW].null = true; };
   ExpectFine(rule, absent);
-  ExpectBroken(rule,
-               [&](CallSpec& c) {
-                 absent(c);
-                 c.args[kX].tensor = TensorOf({3, 11});
-               },
-               161002, "x must have the shape of w, or [N,12] when that is null, got [3, 11]");
+  ExpectBroken(
+      rule,
+      [&](CallSpec& c) {
+        absent(c);
+        c.args[kX].tensor = TensorOf({3, 11});
+      },
+      161002, "x must have the shape of w, or [N,12] when that is null, got [3, 11]");
 }
 
 TEST(Rules, ShapeIs) {
   ExpectFine(ShapeIs("w", "C"));
   ExpectFine(ShapeIs("y", "N,C"));
-  ExpectBroken(ShapeIs("y", "N,C"), [](CallSpec& c) { c.args[kY].tensor = TensorOf({3, 13}); }, 161002,
-               "y must have shape [N,C] = [3, 12], got [3, 13]");
-  ExpectBroken(ShapeIs("w", "C"), [](CallSpec& c) { c.args[kW].tensor = TensorOf({12, 1}); }, 161002,
-               "w must have shape [C] = [12], got [12, 1]");
+  ExpectBroken(
+      ShapeIs("y", "N,C"),
+      [](CallSpec& c) {
+        c.args[kY].tensor = TensorOf({3, 13});
+      },
+      161002, "y must have shape [N,C] = [3, 12], got [3, 13]");
+  ExpectBroken(
+      ShapeIs("w", "C"),
+      [](CallSpec& c) {
+        c.args[kW].tensor = TensorOf({12, 1});
+      },
+      161002, "w must have shape [C] = [12], got [12, 1]");
 }
 
 TEST(Rules, NumelIs) {
   ExpectFine(NumelIs("y", "N*C"));
-  ExpectBroken(NumelIs("y", "N*C"), [](CallSpec& c) { c.args[kY].tensor = TensorOf({35}); }, 161002,
-               "y must have N*C = 36 elements, got shape [35] with 35");
+  ExpectBroken(
+      NumelIs("y", "N*C"), [](CallSpec& c) { c.args[kY].tensor = TensorOf({35}); }, 161002,
+      "y must have N*C = 36 elements, got shape [35] with 35");
 }
 
 // 2^32 * 2^32 elements are 0 in 64 bits; an empty y must not pass for them.
@@ -217,26 +254,34 @@ TEST(Rules, NumelIsSurvivesOverflow) {
   const Contract contract = Toy({NumelIs("y", "N*C")});
   const CallSpec call = With(change);
   EXPECT_EQ(contract.Check(call.Bind(contract), Product::kAscend950).code(), 161002);
-  ExpectBroken(NumelIs("y", "1"), [huge](CallSpec& c) { c.args[kY].tensor = TensorOf({huge, huge}); },
-               161002,
-               "y must have 1 = 1 elements, got shape [4294967296, 4294967296] with too many");
+  ExpectBroken(
+      NumelIs("y", "1"),
+      [huge](CallSpec& c) {
+        c.args[kY].tensor = TensorOf({huge, huge});
+      },
+      161002, "y must have 1 = 1 elements, got shape [4294967296, 4294967296] with too many");
 }
 
 TEST(Rules, Length) {
   ExpectFine(Length("mask", 3));
   ExpectFine(Length("axes", 2));
-  ExpectBroken(Length("mask", 2), [](CallSpec&) {}, 161002, "mask must have 2 entries, got 3");
-  ExpectBroken(Length("axes", 3), [](CallSpec&) {}, 161002, "axes must have 3 entries, got 2");
+  ExpectBroken(
+      Length("mask", 2), [](CallSpec&) {}, 161002, "mask must have 2 entries, got 3");
+  ExpectBroken(
+      Length("axes", 3), [](CallSpec&) {}, 161002, "axes must have 3 entries, got 2");
 }
 
 TEST(Rules, Require) {
   ExpectFine(Require("group", "C % group == 0"));
-  ExpectBroken(Require("group", "C % group == 0"), [](CallSpec& c) { c.args[kGroup].integer = 5; },
-               161002, "requires C % group == 0, got C=12 group=5");
-  ExpectBroken(Require("eps", "eps > 0"), [](CallSpec& c) { c.args[kEps].real = -0.25; }, 161002,
-               "requires eps > 0, got eps=-0.25");
-  ExpectBroken(Require("s", "s >= 0"), [](CallSpec& c) { c.args[kScalar].scalar = Scalar::OfFloat(-2); },
-               161002, "requires s >= 0, got s=-2");
+  ExpectBroken(
+      Require("group", "C % group == 0"), [](CallSpec& c) { c.args[kGroup].integer = 5; }, 161002,
+      "requires C % group == 0, got C=12 group=5");
+  ExpectBroken(
+      Require("eps", "eps > 0"), [](CallSpec& c) { c.args[kEps].real = -0.25; }, 161002,
+      "requires eps > 0, got eps=-0.25");
+  ExpectBroken(
+      Require("s", "s >= 0"), [](CallSpec& c) { c.args[kScalar].scalar = Scalar::OfFloat(-2); },
+      161002, "requires s >= 0, got s=-2");
   ExpectFine(Require("s", "s >= 0"), [](CallSpec& c) {
     c.args[kScalar].scalar = Scalar::OfFloat(std::numeric_limits<float>::quiet_NaN());
   });
@@ -249,13 +294,15 @@ TEST(Rules, CustomNamesItsArgument) {
   };
   const Rule rule = Custom("group", "must be positive", check);
   ExpectFine(rule);
-  ExpectBroken(rule, [](CallSpec& c) { c.args[kGroup].integer = -7; }, 161002,
-               "group must be positive, got -7");
+  ExpectBroken(
+      rule, [](CallSpec& c) { c.args[kGroup].integer = -7; }, 161002,
+      "group must be positive, got -7");
 }
 
 TEST(Rules, CodeReplacesTheDefault) {
-  ExpectBroken(Rank("x", 0, 1).Code(code::kTiling), [](CallSpec&) {}, 561002,
-               "x must have at most 1 dims, got shape [3, 12] with 2");
+  ExpectBroken(
+      Rank("x", 0, 1).Code(code::kTiling), [](CallSpec&) {}, 561002,
+      "x must have at most 1 dims, got shape [3, 12] with 2");
 }
 
 TEST(Rules, IfAFlag) {
@@ -281,8 +328,9 @@ TEST(Rules, IfAMaskBit) {
 }
 
 TEST(Rules, AMaskByteOtherThanOneIsTrue) {
-  ExpectBroken(Rank("y", 0, 1).If("mask", 1), [](CallSpec& c) { c.args[kMask].bools.values[1] = 2; },
-               161002, "y must have at most 1 dims when mask[1] is true, got shape [3, 12] with 2");
+  ExpectBroken(
+      Rank("y", 0, 1).If("mask", 1), [](CallSpec& c) { c.args[kMask].bools.values[1] = 2; }, 161002,
+      "y must have at most 1 dims when mask[1] is true, got shape [3, 12] with 2");
 }
 
 TEST(Rules, AcceptIfEmptyEndsTheChecks) {
@@ -299,7 +347,8 @@ TEST(Rules, AcceptIfEmptyEndsTheChecks) {
 }
 
 TEST(Rules, TheFirstBrokenRuleAnswers) {
-  const Contract contract = Toy({SameShape("y", "x"), Rank("x", 0, 1), Require("group", "group == 1")});
+  const Contract contract =
+      Toy({SameShape("y", "x"), Rank("x", 0, 1), Require("group", "group == 1")});
   const CallSpec call = Valid();
   int broken = -1;
   const Status status = contract.Check(call.Bind(contract), Product::kAscend950, &broken);

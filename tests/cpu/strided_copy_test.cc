@@ -50,12 +50,14 @@ Span SpanOf(const Dims& dims, const Dims& strides) {
   return span;
 }
 
-// Both sides in buffers that just fit (ASan sees a step outside), odd start addresses, all bytes compared.
+// Both sides in buffers that just fit (ASan sees a step outside), odd start addresses, all bytes
+// compared.
 void ExpectLikeNaive(StridedCopy copy) {
   const Span from = SpanOf(copy.dims, copy.from_strides);
   const Span to = SpanOf(copy.dims, copy.to_strides);
   Bytes source((from.most - from.least + 1) * copy.element_size + 1);
-  for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<unsigned char>(i * 131 + i / 251);
+  for (size_t i = 0; i < source.size(); ++i)
+    source[i] = static_cast<unsigned char>(i * 131 + i / 251);
   copy.from = source.data() + 1 - from.least * copy.element_size;
   Bytes expected((to.most - to.least + 1) * copy.element_size + 1, 0xee);
   Bytes got = expected;
@@ -63,9 +65,9 @@ void ExpectLikeNaive(StridedCopy copy) {
   CopyNaively(copy);
   copy.to = got.data() + 1 - to.least * copy.element_size;
   CpuBackend().Copy(copy, Launch{});
-  EXPECT_TRUE(got == expected) << "dims " << ToString(copy.dims) << " from " << ToString(copy.from_strides)
-                               << " to " << ToString(copy.to_strides) << " of " << copy.element_size
-                               << (copy.serial ? " serial" : "");
+  EXPECT_TRUE(got == expected) << "dims " << ToString(copy.dims) << " from "
+                               << ToString(copy.from_strides) << " to " << ToString(copy.to_strides)
+                               << " of " << copy.element_size << (copy.serial ? " serial" : "");
 }
 
 class RandomCopies {
@@ -95,7 +97,8 @@ class RandomCopies {
     return std::find(strides.begin(), strides.end(), 0) != strides.end();
   }
 
-  // Strides of a dense or padded array whose axes lie in any order; `wild`: also zero and negative ones.
+  // Strides of a dense or padded array whose axes lie in any order; `wild`: also zero and negative
+  // ones.
   Dims Strides(const Dims& dims, bool wild) {
     std::vector<int> order(dims.rank());
     std::iota(order.begin(), order.end(), 0);
@@ -129,17 +132,22 @@ TEST(StridedCopy, RandomViewsOfAllRanks) {
 }
 
 StridedCopy Make(Dims dims, Dims from, Dims to, int element_size, bool serial = false) {
-  return {.dims = dims, .from_strides = from, .to_strides = to, .element_size = element_size, .serial = serial};
+  return {.dims = dims,
+          .from_strides = from,
+          .to_strides = to,
+          .element_size = element_size,
+          .serial = serial};
 }
 
 TEST(StridedCopy, LargeViews) {
   for (const int threads : {1, 2, 3}) {
     SetMaxThreads(threads);
-    ExpectLikeNaive(Make({1000003}, {1}, {1}, 4));                             // one long run
-    ExpectLikeNaive(Make({1000003}, {2}, {1}, 2));                             // every other element
-    ExpectLikeNaive(Make({777, 1001}, {1, 777}, {1001, 1}, 4));                // transposed
-    ExpectLikeNaive(Make({777, 1001}, {1001, 1}, {1, 777}, 8));                // and back
-    ExpectLikeNaive(Make({4, 65, 30, 33}, {64350, 1, 2145, 65}, {64350, 990, 33, 1}, 2));  // NHWC to NCHW
+    ExpectLikeNaive(Make({1000003}, {1}, {1}, 4));               // one long run
+    ExpectLikeNaive(Make({1000003}, {2}, {1}, 2));               // every other element
+    ExpectLikeNaive(Make({777, 1001}, {1, 777}, {1001, 1}, 4));  // transposed
+    ExpectLikeNaive(Make({777, 1001}, {1001, 1}, {1, 777}, 8));  // and back
+    ExpectLikeNaive(
+        Make({4, 65, 30, 33}, {64350, 1, 2145, 65}, {64350, 990, 33, 1}, 2));  // NHWC to NCHW
     ExpectLikeNaive(Make({300, 1000}, {0, 1}, {1000, 1}, 4));                  // broadcast rows
     ExpectLikeNaive(Make({1000, 300}, {1, 0}, {300, 1}, 4));                   // broadcast columns
   }

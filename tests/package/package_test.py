@@ -216,6 +216,10 @@ def programs(args):
     run([args.cxx, "-std=c++11", source, "-o", args.work / "pkgconfig"] + options)
     runs("pkg-config", args.work / "pkgconfig", LD_LIBRARY_PATH=str(lib64))
 
+    tool = prefix / "bin/anyacl"
+    if tool.exists():
+        check("AnyACL" in run([tool, "info"]), "anyacl info")
+
     project = args.work / "project"
     project.mkdir(exist_ok=True)
     (project / "CMakeLists.txt").write_text(

@@ -43,6 +43,19 @@ class MemoryTest : public ::testing::Test {
     EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
   }
 
+  // What all devices show together: each shows its share of the machine.
+  struct Memory {
+    size_t free = 0;
+    size_t total = 0;
+  };
+  static Memory MachineMemory(aclrtMemAttr attr = ACL_HBM_MEM) {
+    uint32_t devices = 0;
+    Memory memory;
+    EXPECT_EQ(aclrtGetDeviceCount(&devices), ACL_SUCCESS);
+    EXPECT_EQ(aclrtGetMemInfo(attr, &memory.free, &memory.total), ACL_SUCCESS);
+    return {memory.free * devices, memory.total * devices};
+  }
+
   struct FreeDevice {
     void operator()(void* p) const { EXPECT_EQ(aclrtFree(p), ACL_SUCCESS); }
   };

@@ -123,12 +123,10 @@ TEST_F(MemoryTest, FreeDoesNotTakeTheOtherKind) {
   EXPECT_ACL_FAILURE(107000, aclrtFreeHost(device.get()), "device memory of aclrtMalloc");
 }
 
-// Pages nobody touched count as allocated: without that the machine would promise the same memory to
-// many blocks and end the process when they are used.
+// Pages nobody touched count as allocated: without that the machine would promise the same memory
+// to many blocks and end the process when they are used.
 TEST_F(MemoryTest, UntouchedMemoryCounts) {
-  size_t free_bytes = 0;
-  size_t total = 0;
-  ASSERT_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total), ACL_SUCCESS);
+  const size_t total = MachineMemory().total;
   std::vector<void*> blocks;
   aclError last = ACL_SUCCESS;
   while (blocks.size() < 16) {
@@ -141,24 +139,22 @@ TEST_F(MemoryTest, UntouchedMemoryCounts) {
   EXPECT_LE(blocks.size(), 4u);
   for (void* p : blocks) EXPECT_EQ(aclrtFree(p), ACL_SUCCESS);
   void* again = nullptr;
-  EXPECT_EQ(aclrtMalloc(&again, total / 8, kPolicy), ACL_SUCCESS);
+  EXPECT_EQ(aclrtMalloc(&again, total / 64, kPolicy), ACL_SUCCESS);
   EXPECT_EQ(aclrtFree(again), ACL_SUCCESS);
 }
 
 TEST_F(MemoryTest, MemInfoFollowsAllocations) {
-  size_t before = 0;
-  size_t total = 0;
-  ASSERT_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &before, &total), ACL_SUCCESS);
+  const Memory start = MachineMemory();
+  const size_t before = start.free;
   EXPECT_GT(before, 0u);
-  EXPECT_LE(before, total);
+  EXPECT_LE(before, start.total);
   const size_t size = before / 2;
   size_t during = 0;
   {
     const auto block = MallocDevice(size);
-    ASSERT_EQ(aclrtGetMemInfo(ACL_DDR_MEM, &during, &total), ACL_SUCCESS);
+    during = MachineMemory(ACL_DDR_MEM).free;
   }
-  size_t after = 0;
-  ASSERT_EQ(aclrtGetMemInfo(ACL_HBM_MEM_HUGE, &after, &total), ACL_SUCCESS);
+  const size_t after = MachineMemory(ACL_HBM_MEM_HUGE).free;
   EXPECT_LT(during, before - size / 2);
   EXPECT_GT(after, during + size / 2);
 }
@@ -216,17 +212,12 @@ TEST_F(MemoryTest, PinnedMemoryFreedInStreamOrder) {
 
 // To the caller freed memory is free, even while it waits for queued work.
 TEST_F(MemoryTest, AllocationWaitsForPendingFreesWhenNothingElseIsLeft) {
-  size_t free_bytes = 0;
-  size_t total = 0;
-  ASSERT_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total), ACL_SUCCESS);
-  const size_t most = free_bytes / 4 * 3;
+  const size_t most = MachineMemory().free / 4 * 3;
   Gate gate(stream_);
   void* p = nullptr;
   ASSERT_EQ(aclrtMalloc(&p, most, kPolicy), ACL_SUCCESS);
   ASSERT_EQ(aclrtFree(p), ACL_SUCCESS);
-  size_t pending = 0;
-  ASSERT_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &pending, &total), ACL_SUCCESS);
-  EXPECT_GT(pending, most);
+  EXPECT_GT(MachineMemory().free, most);
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     gate.Open();
@@ -399,9 +390,10 @@ TEST_F(MemoryTest, CacheCallsOnlyCheck) {
   EXPECT_EQ(aclrtCmoAsync(block.get(), 64, ACL_RT_CMO_TYPE_FLUSH, &stream_), 107017);
 }
 
-// Samples hold device memory in smart pointers whose destructors run after aclFinalize. In a process of
-// its own, because finalising is for good.
-TEST(MemoryLifetime, FreeAfterResetAndFinalise) {
+// Samples hold device memory in smart pointers whose destructors run after aclFinalize. In a
+// process of its own, because finalising is for good.
+TEST(MemoryLifetimeDeathTest, FreeAfterResetAndFinalise) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
         void* device = nullptr;

@@ -41,7 +41,8 @@ std::string ValueText(const env::Description& variable) {
 }  // namespace
 
 void Info() {
-  fmt::print("AnyACL    {}, with the interface of CANN {}\n", Library().version, Library().cann_version);
+  fmt::print("AnyACL    {}, with the interface of CANN {}\n", Library().version,
+             Library().cann_version);
   fmt::print("devices   {}\n", DeviceText());
   fmt::print("product   {}\n", ProductText());
   fmt::print("SIMD      {}\n", SimdText());

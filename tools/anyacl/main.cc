@@ -17,7 +17,8 @@ namespace {
 constexpr int kUsage = 2;
 
 void AddInfo(CLI::App& app) {
-  CLI::App* const info = app.add_subcommand("info", "Version, devices, SIMD target, threads, environment");
+  CLI::App* const info =
+      app.add_subcommand("info", "Version, devices, SIMD target, threads, environment");
   info->callback(Info);
 }
 
@@ -33,7 +34,8 @@ void AddOps(CLI::App& app, OpsOptions& options) {
 }
 
 void AddBench(CLI::App& app, BenchOptions& options) {
-  CLI::App* const bench = app.add_subcommand("bench", "Time of operators beside what the memory allows");
+  CLI::App* const bench =
+      app.add_subcommand("bench", "Time of operators beside what the memory allows");
   bench->add_option("--op", options.op, "Only this operator")->type_name("NAME");
   bench->add_option("--case", options.row, "Only the case of this name, else those that contain it")
       ->type_name("TEXT");
@@ -48,6 +50,14 @@ void AddBench(CLI::App& app, BenchOptions& options) {
   bench->callback([&options] { Bench(options); });
 }
 
+// CLI11 would only say that a command is missing.
+void RequireKnownCommand(const CLI::App& app, const std::string& word) {
+  if (word.empty() || word[0] == '-') return;
+  const auto is_word = [&](const CLI::App* command) { return command->get_name() == word; };
+  if (!app.get_subcommands(is_word).empty()) return;
+  throw UserError(fmt::format("there is no command {}; known: info, ops, bench", word));
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("AnyACL: AscendCL and aclnn operators on any machine", "anyacl");
   OpsOptions ops;
@@ -58,6 +68,7 @@ int Main(int argc, char** argv) {
   AddOps(app, ops);
   AddBench(app, bench);
   try {
+    RequireKnownCommand(app, argc > 1 ? argv[1] : "");
     app.parse(argc, argv);  // runs the command
     return 0;
   } catch (const CLI::ParseError& e) {

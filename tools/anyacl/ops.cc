@@ -56,8 +56,8 @@ std::string IndexMarkdown() {
   for (const Operator* op : Library().operators()) {
     const contract::Table& table = op->contract.table();
     out += fmt::format("| [{}]({}.md) | {} | {} | {} | {} |\n", table.op, table.stem, table.summary,
-                       fmt::join(TypesOf(op->contract), ", "), fmt::join(ProductsOf(op->contract), ", "),
-                       fmt::join(BackendsOf(*op), ", "));
+                       fmt::join(TypesOf(op->contract), ", "),
+                       fmt::join(ProductsOf(op->contract), ", "), fmt::join(BackendsOf(*op), ", "));
   }
   return out;
 }
@@ -108,7 +108,8 @@ void WritePages(const OpsOptions& options) {
 
 void Ops(const OpsOptions& options) {
   if (!options.out.empty()) {
-    if (!options.name.empty()) throw UserError("--out writes the pages of all operators: leave out the name");
+    if (!options.name.empty())
+      throw UserError("--out writes the pages of all operators: leave out the name");
     return WritePages(options);
   }
   if (!options.name.empty()) {

@@ -15,8 +15,6 @@ using namespace contract;  // the words of the table
 
 enum { kGradOutput, kAlpha, kScale, kInputScale, kIsResult, kSelfOrResult, kGradInput };
 
-const std::vector<TypeRow> kTypes = {{{DType::kF32}}, {{DType::kF16}}, {{DType::kBF16}, kNewer}};
-
 Table EluBackwardTable() {
   return {
       .op = "aclnnEluBackward",
@@ -39,7 +37,7 @@ Table EluBackwardTable() {
                 Supported(Of({Product::kAscend950, Product::kA3, Product::kA2, Product::kTraining,
                               Product::kInference})),
                 SameDType("selfOrResult", "gradOutput"),
-                DTypes("gradOutput", kTypes),
+                DTypes("gradOutput", {{{DType::kF32}}, {{DType::kF16}}, {{DType::kBF16}, kNewer}}),
                 ScalarConverts("alpha", DType::kF32),
                 ScalarConverts("scale", DType::kF32),
                 ScalarConverts("inputScale", DType::kF32),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// EluBackward on the CPU. Both branches are computed and one is selected, in the order of operations of the
-// reference, so that the bits are those of the float reference but for exp.
+// EluBackward on the CPU. Both branches are computed and one is selected, in the order of
+// operations of the reference, so that the bits are those of the float reference but for exp.
 #include "ops/activation/elu_backward.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <type_traits>
@@ -25,41 +26,65 @@ namespace anyacl {
 namespace cpu {
 namespace HWY_NAMESPACE {
 
-// What a result in T needs of exp; the float reference is as good as degree 6.
+// The numbers of a call, copied so that no store can seem to change them.
+struct Coefficients {
+  explicit Coefficients(const EluBackwardParams& p)
+      : negcoef(p.negcoef),
+        scale(p.scale),
+        input_scale(p.input_scale),
+        exponent_scale(static_cast<float>(p.input_scale * 1.4426950408889634)),
+        least_x(-kShortExpRange / std::abs(exponent_scale)) {}
+  float negcoef;
+  float scale;
+  float input_scale;
+  float exponent_scale;  // exp(x * input_scale) = 2^(x * exponent_scale)
+  float least_x;         // below it that is 0 or infinity
+};
+
+// exp(x * input_scale) where x <= 0, as exact as a result in T can show.
 template <class T>
-inline constexpr int kExpDegree = 6;
-template <>
-inline constexpr int kExpDegree<Half> = 5;
-template <>
-inline constexpr int kExpDegree<BFloat16> = 4;
+HWY_INLINE VF ExpOfScaled(VF x, const Coefficients& c) {
+  const F32 d;
+  if constexpr (std::is_same_v<T, float>) {
+    return Exp(hn::Mul(x, hn::Set(d, c.input_scale)));
+  } else {
+    constexpr int kDegree = std::is_same_v<T, Half> ? 5 : 4;
+    const VF least = hn::Set(d, c.least_x);
+    const VF limited = hn::IfThenElse(hn::Lt(x, least), least, x);
+    return ShortExp2<kDegree>(limited, hn::Set(d, c.exponent_scale));
+  }
+}
 
 template <class T, bool is_result>
-HWY_INLINE VF Gradient(VF g, VF x, const EluBackwardParams& p) {
+HWY_INLINE VF Gradient(VF g, VF x, const Coefficients& c) {
   const F32 d;
-  const VF input_scale = hn::Set(d, p.input_scale);
-  const VF negcoef = hn::Set(d, p.negcoef);
-  const VF inner = hn::Mul(g, input_scale);
+  const VF negcoef = hn::Set(d, c.negcoef);
+  const VF inner = hn::Mul(g, hn::Set(d, c.input_scale));
   VF below;
   if constexpr (is_result) {
     below = hn::Mul(inner, hn::Add(x, negcoef));
   } else {
-    below = hn::Mul(hn::Mul(inner, negcoef), Exp<kExpDegree<T>>(hn::Mul(x, input_scale)));
+    below = hn::Mul(hn::Mul(inner, negcoef), ExpOfScaled<T>(x, c));
   }
-  const VF above = hn::Mul(g, hn::Set(d, p.scale));
+  const VF above = hn::Mul(g, hn::Set(d, c.scale));
   return hn::IfThenElse(hn::Le(x, hn::Zero(d)), below, above);
 }
 
 // Whole pairs of vectors; gives the number of elements done.
 template <class T, bool is_result, bool stream>
-HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const EluBackwardParams& p) {
+HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
   const int64_t step = static_cast<int64_t>(PairLanes());
   int64_t i = 0;
   for (; i + step <= count; i += step) {
+    if constexpr (stream) {
+      PrefetchPair(dy + i);
+      PrefetchPair(x + i);
+    }
     VF g0, g1, x0, x1;
     Load2(dy + i, g0, g1);
     Load2(x + i, x0, x1);
-    const VF dx0 = Gradient<T, is_result>(g0, x0, p);
-    const VF dx1 = Gradient<T, is_result>(g1, x1, p);
+    const VF dx0 = Gradient<T, is_result>(g0, x0, c);
+    const VF dx1 = Gradient<T, is_result>(g1, x1, c);
     if constexpr (stream) {
       Stream2(dx0, dx1, dx + i);
     } else {
@@ -71,38 +96,38 @@ HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const El
 
 // Fewer elements than a vector has lanes, through a buffer: nothing outside the arrays is touched.
 template <class T, bool is_result>
-HWY_INLINE void Rest(const T* dy, const T* x, T* dx, int64_t count, const EluBackwardParams& p) {
+HWY_INLINE void Rest(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
   constexpr size_t kLanes = hn::MaxLanes(F32());
   T g[kLanes] = {};
   T y[kLanes] = {};
   std::memcpy(g, dy, count * sizeof(T));
   std::memcpy(y, x, count * sizeof(T));
-  Store1(Gradient<T, is_result>(Load1(g), Load1(y), p), g);
+  Store1(Gradient<T, is_result>(Load1(g), Load1(y), c), g);
   std::memcpy(dx, g, count * sizeof(T));
 }
 
 template <class T, bool is_result>
-void Plain(const T* dy, const T* x, T* dx, int64_t count, const EluBackwardParams& p) {
+void Plain(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32()));
-  int64_t i = Pairs<T, is_result, false>(dy, x, dx, count, p);
+  int64_t i = Pairs<T, is_result, false>(dy, x, dx, count, c);
   for (; i + lanes <= count; i += lanes) {  // at most once
-    Store1(Gradient<T, is_result>(Load1(dy + i), Load1(x + i), p), dx + i);
+    Store1(Gradient<T, is_result>(Load1(dy + i), Load1(x + i), c), dx + i);
   }
-  if (i < count) Rest<T, is_result>(dy + i, x + i, dx + i, count - i, p);
+  if (i < count) Rest<T, is_result>(dy + i, x + i, dx + i, count - i, c);
 }
 
 // Streams whole lines of dx and leaves the broken ones at both ends to Plain.
 template <class T, bool is_result>
-void Streamed(const T* dy, const T* x, T* dx, int64_t count, const EluBackwardParams& p) {
+void Streamed(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
   const int64_t unit = std::max<int64_t>(PairLanes(), kLineBytes / sizeof(T));
   const int64_t head = ElementsToLine(dx);
   const int64_t body = head < 0 || head > count ? 0 : (count - head) / unit * unit;
-  if (body == 0) return Plain<T, is_result>(dy, x, dx, count, p);
-  Plain<T, is_result>(dy, x, dx, head, p);
-  Pairs<T, is_result, true>(dy + head, x + head, dx + head, body, p);
+  if (body == 0) return Plain<T, is_result>(dy, x, dx, count, c);
+  Plain<T, is_result>(dy, x, dx, head, c);
+  Pairs<T, is_result, true>(dy + head, x + head, dx + head, body, c);
   EndStream();
   const int64_t done = head + body;
-  Plain<T, is_result>(dy + done, x + done, dx + done, count - done, p);
+  Plain<T, is_result>(dy + done, x + done, dx + done, count - done, c);
 }
 
 // dx of another dtype: block by block through buffers that stay in the first cache.
@@ -122,11 +147,11 @@ void ConvertBlock(const T* from, Out* to, int64_t count) {
 }
 
 template <class T, bool is_result, class Out>
-void Converted(const T* dy, const T* x, Out* dx, int64_t count, const EluBackwardParams& p) {
+void Converted(const T* dy, const T* x, Out* dx, int64_t count, const Coefficients& c) {
   T block[kBlock] = {};
   for (int64_t i = 0; i < count; i += kBlock) {
     const int64_t n = std::min(kBlock, count - i);
-    Plain<T, is_result>(dy + i, x + i, block, n, p);
+    Plain<T, is_result>(dy + i, x + i, block, n, c);
     ConvertBlock(block, dx + i, n);
   }
 }
@@ -135,37 +160,50 @@ template <class T, bool is_result>
 void RangeOf(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
   const T* const dy = static_cast<const T*>(p.dy) + begin;
   const T* const x = static_cast<const T*>(p.x) + begin;
-  const auto other = [&]<class Out>(Out* dx) HWY_ATTR {
-    Converted<T, is_result>(dy, x, dx + begin, count, p);
-  };
+  const Coefficients c(p);
+  const auto other = [&]<class Out>(Out* dx)
+                         HWY_ATTR { Converted<T, is_result>(dy, x, dx + begin, count, c); };
   if (p.out_dtype == p.dtype) {
     T* const dx = static_cast<T*>(p.dx) + begin;
-    return stream ? Streamed<T, is_result>(dy, x, dx, count, p) : Plain<T, is_result>(dy, x, dx, count, p);
+    return stream ? Streamed<T, is_result>(dy, x, dx, count, c)
+                  : Plain<T, is_result>(dy, x, dx, count, c);
   }
   switch (p.out_dtype) {
-    case DType::kF32: return other(static_cast<float*>(p.dx));
-    case DType::kF16: return other(static_cast<Half*>(p.dx));
-    case DType::kBF16: return other(static_cast<BFloat16*>(p.dx));
-    case DType::kF64: return other(static_cast<double*>(p.dx));
-    case DType::kC64: return other(static_cast<std::complex<float>*>(p.dx));
-    case DType::kC128: return other(static_cast<std::complex<double>*>(p.dx));
-    default: return;
+    case DType::kF32:
+      return other(static_cast<float*>(p.dx));
+    case DType::kF16:
+      return other(static_cast<Half*>(p.dx));
+    case DType::kBF16:
+      return other(static_cast<BFloat16*>(p.dx));
+    case DType::kF64:
+      return other(static_cast<double*>(p.dx));
+    case DType::kC64:
+      return other(static_cast<std::complex<float>*>(p.dx));
+    case DType::kC128:
+      return other(static_cast<std::complex<double>*>(p.dx));
+    default:
+      return;
   }
 }
 
 template <class T>
 void RangeOf(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
-  p.is_result ? RangeOf<T, true>(p, begin, count, stream) : RangeOf<T, false>(p, begin, count, stream);
+  p.is_result ? RangeOf<T, true>(p, begin, count, stream)
+              : RangeOf<T, false>(p, begin, count, stream);
 }
 
 // Elements [begin, begin + count).
 void Range(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
   NoteTarget();
   switch (p.dtype) {
-    case DType::kF32: return RangeOf<float>(p, begin, count, stream);
-    case DType::kF16: return RangeOf<Half>(p, begin, count, stream);
-    case DType::kBF16: return RangeOf<BFloat16>(p, begin, count, stream);
-    default: return;
+    case DType::kF32:
+      return RangeOf<float>(p, begin, count, stream);
+    case DType::kF16:
+      return RangeOf<Half>(p, begin, count, stream);
+    case DType::kBF16:
+      return RangeOf<BFloat16>(p, begin, count, stream);
+    default:
+      return;
   }
 }
 
@@ -182,11 +220,18 @@ HWY_EXPORT(Range);
 
 constexpr int64_t kTask = 32 * 1024;  // elements; below it a second thread costs more than it saves
 
-// From here on the arrays do not stay in the caches between two operators anyway, and a store that does not
-// read its line first saves a quarter of the traffic.
+// From here on the arrays do not stay in the caches between two operators anyway, and a store that
+// does not read its line first saves a quarter of the traffic.
 constexpr int64_t kStreamBytes = 32 << 20;
 
-bool Fits(const EluBackwardParams&) { return true; }
+// The short exp needs a limit for x: it has none where input_scale makes it overflow or vanish.
+bool FitsVector(const EluBackwardParams& p) {
+  const float magnitude = std::abs(p.input_scale);
+  const bool short_exp = !p.is_result && p.dtype != DType::kF32;
+  return !short_exp || magnitude == 0 || (magnitude >= 1e-30f && magnitude <= 1e30f);
+}
+
+bool FitsAlways(const EluBackwardParams&) { return true; }
 
 void Vector(const EluBackwardParams& p) {
   const auto range = &HWY_DYNAMIC_DISPATCH(Range);
@@ -199,8 +244,8 @@ void Vector(const EluBackwardParams& p) {
 }
 
 constexpr Kernel kKernels[] = {
-    MakeKernel<EluBackwardParams, Fits, Vector>("vector"),
-    MakeKernel<EluBackwardParams, Fits, reference::EluBackward<float>>("reference"),
+    MakeKernel<EluBackwardParams, FitsVector, Vector>("vector"),
+    MakeKernel<EluBackwardParams, FitsAlways, reference::EluBackward<float>>("reference"),
 };
 
 }  // namespace

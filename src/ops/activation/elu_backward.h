@@ -7,8 +7,9 @@
 //   x <= 0, x is the forward input:   dx = ((g * input_scale) * negcoef) * exp(x * input_scale)
 //   else (x > 0 or NaN):              dx = g * scale
 //
-// negcoef = alpha * scale, rounded to float once. dx is rounded to the dtype of dy first and then converted
-// to its own: a FLOAT16 gradient written as FLOAT is a FLOAT16 value. Complex outputs get imaginary part 0.
+// negcoef = alpha * scale, rounded to float once. dx is rounded to the dtype of dy first and then
+// converted to its own: a FLOAT16 gradient written as FLOAT is a FLOAT16 value. Complex outputs get
+// imaginary part 0.
 #ifndef ANYACL_OPS_ACTIVATION_ELU_BACKWARD_H_
 #define ANYACL_OPS_ACTIVATION_ELU_BACKWARD_H_
 
@@ -37,7 +38,8 @@ struct EluBackwardParams {
 
 namespace reference {
 
-// Forward, for finite differences: y = scale * x for x > 0, negcoef * (exp(x * input_scale) - 1) below.
+// Forward, for finite differences: y = scale * x for x > 0, negcoef * (exp(x * input_scale) - 1)
+// below.
 template <class Acc>
 Acc Elu(Acc x, Acc negcoef, Acc scale, Acc input_scale) {
   return x <= 0 ? negcoef * std::expm1(x * input_scale) : x * scale;
@@ -50,7 +52,8 @@ Acc EluBackward(Acc g, Acc x, bool is_result, Acc negcoef, Acc scale, Acc input_
   return ((g * input_scale) * negcoef) * std::exp(x * input_scale);
 }
 
-// dx[i] from elements stored as T, computed in Acc and not rounded further: with Acc = double the oracle.
+// dx[i] from elements stored as T, computed in Acc and not rounded further: with Acc = double the
+// oracle.
 template <class Acc, class T>
 Acc EluBackwardAt(const EluBackwardParams& p, int64_t i) {
   const Acc g = static_cast<Acc>(static_cast<const T*>(p.dy)[i]);
@@ -71,23 +74,34 @@ void EluBackward(const EluBackwardParams& p) {
 template <class Acc, class T>
 void EluBackward(const EluBackwardParams& p) {
   switch (p.out_dtype) {
-    case DType::kF32: return EluBackward<Acc, T, float>(p);
-    case DType::kF16: return EluBackward<Acc, T, Half>(p);
-    case DType::kBF16: return EluBackward<Acc, T, BFloat16>(p);
-    case DType::kF64: return EluBackward<Acc, T, double>(p);
-    case DType::kC64: return EluBackward<Acc, T, std::complex<float>>(p);
-    case DType::kC128: return EluBackward<Acc, T, std::complex<double>>(p);
-    default: return;
+    case DType::kF32:
+      return EluBackward<Acc, T, float>(p);
+    case DType::kF16:
+      return EluBackward<Acc, T, Half>(p);
+    case DType::kBF16:
+      return EluBackward<Acc, T, BFloat16>(p);
+    case DType::kF64:
+      return EluBackward<Acc, T, double>(p);
+    case DType::kC64:
+      return EluBackward<Acc, T, std::complex<float>>(p);
+    case DType::kC128:
+      return EluBackward<Acc, T, std::complex<double>>(p);
+    default:
+      return;
   }
 }
 
 template <class Acc>
 void EluBackward(const EluBackwardParams& p) {
   switch (p.dtype) {
-    case DType::kF32: return EluBackward<Acc, float>(p);
-    case DType::kF16: return EluBackward<Acc, Half>(p);
-    case DType::kBF16: return EluBackward<Acc, BFloat16>(p);
-    default: return;
+    case DType::kF32:
+      return EluBackward<Acc, float>(p);
+    case DType::kF16:
+      return EluBackward<Acc, Half>(p);
+    case DType::kBF16:
+      return EluBackward<Acc, BFloat16>(p);
+    default:
+      return;
   }
 }
 

@@ -1,0 +1,620 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "fuzz/border_fuzz.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "acl/acl.h"
+#include "aclnn/aclnn_base.h"
+#include "core/tensor.h"
+#include "ops/operators.h"
+
+namespace anyacl::fuzz {
+namespace {
+
+constexpr int64_t kSpan = 8192;  // bytes behind its address that a tensor with memory may reach
+constexpr int64_t kMaxElements = 2048;  // of such a tensor: a broadcast view is long in few bytes
+constexpr uint64_t kMaxWorkspace = 1 << 20;
+constexpr int kMaxSteps = 64;
+
+[[noreturn]] void Broken(const char* what) {
+  std::fprintf(stderr, "fuzz: %s\n", what);
+  std::abort();
+}
+
+void Expect(bool holds, const char* what) {
+  if (!holds) Broken(what);
+}
+
+// The input; zeros behind its end.
+class Source {
+ public:
+  Source(const uint8_t* data, size_t size) : data_(data), left_(size) {}
+  bool empty() const { return left_ == 0; }
+  uint8_t Byte() {
+    if (left_ == 0) return 0;
+    --left_;
+    return *data_++;
+  }
+  int Below(int n) { return Byte() % n; }
+  bool Chance(int one_in) { return Byte() % one_in == 0; }
+  uint64_t Word() {
+    uint64_t word = 0;
+    for (int i = 0; i < 8; ++i) word = word << 8 | Byte();
+    return word;
+  }
+  // Mostly small, sometimes anything.
+  int64_t Number() {
+    const uint8_t kind = Byte();
+    if (kind < 200) return kind % 9;
+    if (kind < 240) return Byte();
+    return static_cast<int64_t>(Word());
+  }
+
+ private:
+  const uint8_t* data_;
+  size_t left_;
+};
+
+struct TensorInfo {
+  bool tame = false;  // fits the memory, wherever its address points
+};
+struct ExecutorInfo {
+  const Operator* op = nullptr;
+  uint64_t workspace = 0;
+  bool tame = false;  // so are all tensors it was planned with
+};
+
+// All objects of one input. Handles stay in the pools after they die, to be used again.
+class World {
+ public:
+  explicit World(Source& source) : in_(source), exact_(source.Chance(2)) {
+    arena_.resize(3 * kSpan);
+    other_.resize(kSpan);
+    for (unsigned char& b : arena_) b = static_cast<unsigned char>(&b - arena_.data());
+  }
+
+  ~World() {
+    for (aclrtStream s : streams_) aclrtSynchronizeStream(s);
+    aclrtSynchronizeStream(nullptr);
+    aclrtSynchronizeDevice();
+    for (const auto& [handle, info] : executors_)
+      aclDestroyAclOpExecutor(Cast<aclOpExecutor>(handle));
+    for (void* list : lists_) aclDestroyTensorList(Cast<aclTensorList>(list));
+    for (const auto& [handle, info] : tensors_) aclDestroyTensor(Cast<aclTensor>(handle));
+    for (void* scalar : scalars_) aclDestroyScalar(Cast<aclScalar>(scalar));
+    for (void* array : arrays_) aclDestroyIntArray(Cast<aclIntArray>(array));
+    for (void* event : events_) aclrtDestroyEvent(event);
+    for (void* stream : streams_) aclrtDestroyStream(stream);
+    for (void* memory : blocks_) aclrtFree(memory);
+    aclGetRecentErrMsg();
+  }
+
+  int runs() const { return runs_; }
+
+  void Step() {
+    switch (in_.Below(24)) {
+      case 0:
+      case 1:
+      case 2:
+        return MakeTensor();
+      case 3:
+        return MakeScalar();
+      case 4:
+      case 5:
+      case 6:
+        return PhaseOne();
+      case 7:
+      case 8:
+      case 9:
+        return PhaseTwo();
+      case 10:
+        return DestroyTensor();
+      case 11:
+        return DestroyOther();
+      case 12:
+        return DestroyExecutor();
+      case 13:
+        return MakeRepeatable();
+      case 14:
+        return SetAddress();
+      case 15:
+        return InitTensor();
+      case 16:
+        return AskTensor();
+      case 17:
+        return MakeList();
+      case 18:
+        return MakeArray();
+      case 19:
+        return UseStream();
+      case 20:
+        return UseEvent();
+      case 21:
+        return UseMemory();
+      case 22:
+        return Copy();
+      default:
+        return CompleteCall();
+    }
+  }
+
+ private:
+  template <class T>
+  static T* Cast(const void* handle) {
+    return static_cast<T*>(const_cast<void*>(handle));
+  }
+
+  // A handle of this pool, or of another, or nobody's.
+  template <class Pool>
+  void* Pick(const Pool& pool) {
+    const int kind = in_.Below(16);
+    if (kind == 0) return nullptr;
+    if (kind == 1) return PickWild();
+    if (kind == 2 && !tensors_.empty()) return tensors_.begin()->first;
+    if (pool.empty()) return nullptr;
+    auto at = pool.begin();
+    std::advance(at, in_.Below(static_cast<int>(std::min<size_t>(pool.size(), 255))));
+    if constexpr (requires { at->first; }) {
+      return at->first;
+    } else {
+      return *at;
+    }
+  }
+  void* PickWild() {
+    switch (in_.Below(5)) {
+      case 0:
+        return arena_.data();
+      case 1:
+        return reinterpret_cast<void*>(uintptr_t{in_.Byte()});
+      case 2:
+        return reinterpret_cast<void*>(in_.Word());
+      case 3:
+        return &in_;
+      default:  // a handle with one bit turned
+        if (tensors_.empty()) return nullptr;
+        return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(tensors_.begin()->first) ^
+                                       uintptr_t{1} << in_.Below(64));
+    }
+  }
+
+  // ---- tensors ----
+
+  struct Shape {
+    Dims dims, strides;
+    int64_t offset = 0;
+    bool has_strides = false;
+    aclDataType dtype = ACL_FLOAT;
+    aclFormat format = ACL_FORMAT_ND;
+    int64_t bytes = -1;  // how far it reaches; -1: no memory is that long
+  };
+
+  aclDataType AnyType() {
+    static constexpr aclDataType kUsual[] = {ACL_FLOAT,  ACL_FLOAT16,   ACL_BF16,
+                                             ACL_DOUBLE, ACL_COMPLEX64, ACL_COMPLEX128};
+    const int kind = in_.Byte();
+    if (kind < 160) return kUsual[kind % 3];
+    if (kind < 240) return kUsual[kind % 6];
+    return static_cast<aclDataType>(static_cast<int8_t>(in_.Byte()));
+  }
+
+  Shape AnyShape() {
+    Shape s;
+    if (in_.Chance(2) && has_last_) {  // operators want equal shapes
+      s.dims = last_;
+    } else {
+      const int rank = in_.Below(10);
+      for (int i = 0; i < rank; ++i) s.dims.push_back(in_.Number());
+      last_ = s.dims;
+      has_last_ = true;
+    }
+    s.dtype = AnyType();
+    s.format =
+        in_.Chance(4) ? static_cast<aclFormat>(static_cast<int8_t>(in_.Byte())) : ACL_FORMAT_ND;
+    s.strides = ContiguousStrides(s.dims);
+    s.has_strides = in_.Chance(3);
+    if (s.has_strides) {
+      for (int i = 0; i < s.strides.rank(); ++i) {
+        if (in_.Chance(2)) s.strides[i] = in_.Number();
+      }
+      s.offset = in_.Number();
+    }
+    s.bytes = BytesOf(s);
+    return s;
+  }
+
+  static int64_t BytesOf(const Shape& s) {
+    Tensor t;
+    t.dims = s.dims;
+    t.strides = s.strides;
+    t.offset = s.offset;
+    Extent extent;
+    for (int64_t n : s.dims) {
+      if (n < 0) return -1;
+    }
+    for (int64_t n : s.strides) {
+      if (n < 0) return -1;
+    }
+    const int64_t size =
+        static_cast<int64_t>(std::max<size_t>(SizeOf(static_cast<DType>(s.dtype)), 1));
+    if (s.offset < 0 || s.offset > kSpan || t.numel() < 0 || t.numel() > kMaxElements) return -1;
+    if (!GetExtent(t, &extent) || extent.end > kSpan / size) return -1;
+    return extent.end * size;
+  }
+
+  // With exact_, so that the view ends where the memory ends; the address of a tensor then never
+  // changes.
+  void* AddressFor(const Shape& s) {
+    if (s.bytes < 0 || in_.Chance(16)) return nullptr;
+    if (exact_) return arena_.data() + arena_.size() - s.bytes;
+    return arena_.data() + 16 * in_.Byte();
+  }
+
+  void MakeTensor() {
+    const Shape s = AnyShape();
+    aclTensor* const t = aclCreateTensor(s.dims.begin(), s.dims.rank(), s.dtype,
+                                         s.has_strides ? s.strides.begin() : nullptr, s.offset,
+                                         s.format, s.dims.begin(), s.dims.rank(), AddressFor(s));
+    if (t) tensors_[t] = {s.bytes >= 0};
+  }
+
+  void InitTensor() {
+    if (exact_) return;  // an executor may have planned with the old shape
+    const Shape s = AnyShape();
+    void* const handle = Pick(tensors_);
+    const auto known = tensors_.find(handle);
+    // Only from tame to tame: whoever planned with it keeps its shape and takes the new address.
+    if (known != tensors_.end() && (!known->second.tame || s.bytes < 0)) return;
+    aclInitTensor(Cast<aclTensor>(handle), s.dims.begin(), s.dims.rank(), s.dtype,
+                  s.has_strides ? s.strides.begin() : nullptr, s.offset, s.format, s.dims.begin(),
+                  s.dims.rank(), AddressFor(s));
+  }
+
+  void AskTensor() {
+    const auto* const t = Cast<aclTensor>(Pick(tensors_));
+    int64_t* numbers = nullptr;
+    uint64_t count = 0;
+    const bool null = in_.Chance(8);
+    switch (in_.Below(7)) {
+      case 0:
+        if (aclGetViewShape(t, null ? nullptr : &numbers, &count) == 0) delete[] numbers;
+        return;
+      case 1:
+        if (aclGetViewStrides(t, &numbers, null ? nullptr : &count) == 0) delete[] numbers;
+        return;
+      case 2:
+        if (aclGetStorageShape(t, &numbers, &count) == 0) delete[] numbers;
+        return;
+      case 3: {
+        int64_t offset;
+        aclGetViewOffset(t, null ? nullptr : &offset);
+        return;
+      }
+      case 4: {
+        aclFormat format;
+        aclGetFormat(t, null ? nullptr : &format);
+        return;
+      }
+      case 5: {
+        aclDataType dtype;
+        aclGetDataType(t, null ? nullptr : &dtype);
+        return;
+      }
+      default: {
+        void* address;
+        aclGetRawTensorAddr(t, null ? nullptr : &address);
+        return;
+      }
+    }
+  }
+
+  // ---- other objects ----
+
+  void MakeScalar() {
+    unsigned char value[16];
+    for (unsigned char& b : value) b = in_.Byte();
+    const aclDataType dtype = in_.Chance(2) ? ACL_FLOAT : AnyType();
+    if (in_.Chance(2)) {
+      const float number = static_cast<float>(in_.Byte()) / 64 - 1;
+      std::memcpy(value, &number, sizeof(number));
+    }
+    if (aclScalar* const s = aclCreateScalar(in_.Chance(16) ? nullptr : value, dtype))
+      scalars_.insert(s);
+  }
+
+  void MakeArray() {
+    const int64_t values[8] = {1, 2, 3};
+    const bool null = in_.Chance(4);
+    aclIntArray* const a =
+        aclCreateIntArray(null ? nullptr : values, null ? in_.Word() : in_.Below(9));
+    uint64_t size = 0;
+    if (a) arrays_.insert(a);
+    aclGetIntArraySize(Cast<aclIntArray>(Pick(arrays_)), &size);
+  }
+
+  void MakeList() {
+    const aclTensor* members[4];
+    const int count = in_.Below(5);
+    for (int i = 0; i < count; ++i) members[i] = Cast<aclTensor>(Pick(tensors_));
+    if (aclTensorList* const list = aclCreateTensorList(members, count)) lists_.insert(list);
+  }
+
+  void DestroyTensor() { aclDestroyTensor(Cast<aclTensor>(Pick(tensors_))); }
+  void DestroyExecutor() { aclDestroyAclOpExecutor(Cast<aclOpExecutor>(Pick(executors_))); }
+  void MakeRepeatable() { aclSetAclOpExecutorRepeatable(Cast<aclOpExecutor>(Pick(executors_))); }
+
+  void DestroyOther() {
+    switch (in_.Below(3)) {
+      case 0:
+        aclDestroyScalar(Cast<aclScalar>(Pick(scalars_)));
+        return;
+      case 1:
+        aclDestroyTensorList(Cast<aclTensorList>(Pick(lists_)));
+        return;
+      default:
+        aclDestroyIntArray(Cast<aclIntArray>(Pick(arrays_)));
+        return;
+    }
+  }
+
+  // ---- operators ----
+
+  void PhaseOne() {
+    const Operator& op = *Operators()[in_.Below(static_cast<int>(Operators().size()))];
+    std::vector<RawArg> args(op.contract.args().size());
+    bool tame = true;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const contract::Arg& arg = op.contract.args()[i];
+      if (arg.is_tensor()) {
+        args[i].handle = Pick(tensors_);
+        const auto known = tensors_.find(const_cast<void*>(args[i].handle));
+        tame = tame && known != tensors_.end() && known->second.tame;
+      } else if (arg.kind == contract::ArgKind::kScalar) {
+        args[i].handle = Pick(scalars_);
+      } else if (arg.is_array()) {
+        args[i].handle = Pick(arrays_);
+      }
+      args[i].integer = in_.Number();
+      args[i].real = static_cast<double>(in_.Byte()) / 16 - 4;
+      args[i].flag = in_.Chance(2);
+    }
+    Plan(op, args, tame);
+  }
+
+  void Plan(const Operator& op, const std::vector<RawArg>& args, bool tame) {
+    uint64_t size = 77;
+    void* executor = &size;
+    const bool no_size = in_.Chance(32), no_executor = in_.Chance(32);
+    const int32_t status = op.get_workspace_size(args.data(), no_size ? nullptr : &size,
+                                                 no_executor ? nullptr : &executor);
+    if (no_size || no_executor) Expect(status == 161001, "null result pointers were accepted");
+    if (status != 0) {
+      Expect(no_size || size == 0, "a failed phase 1 left a workspace size");
+      Expect(no_executor || executor == nullptr, "a failed phase 1 left an executor");
+      return;
+    }
+    Expect(executor != nullptr && executors_.count(executor) == 0, "an executor handle came twice");
+    executors_[executor] = {&op, size, tame};
+  }
+
+  void PhaseTwo() {
+    void* const executor = Pick(executors_);
+    const Operator* op = Operators()[0];
+    uint64_t size = in_.Chance(8) ? in_.Byte() : 0;
+    const auto known = executors_.find(executor);
+    if (known != executors_.end()) {
+      // Tensors that no memory can hold have none; but where addresses change, that may end.
+      if (!known->second.tame && !exact_) return;
+      op = known->second.op;
+      if (!in_.Chance(8)) size = known->second.workspace;
+    }
+    if (size > kMaxWorkspace) return;
+    void* const workspace = size > 0 && !in_.Chance(16) ? WorkspaceOf(size) : nullptr;
+    const int32_t status = op->run(workspace, size, executor, Pick(streams_));
+    if (status != 0) return;
+    Expect(known != executors_.end(), "an executor that was never made ran");
+    ++runs_;
+  }
+
+  // Lives until the end of this input, because the work is asynchronous; as long as asked for, to
+  // the byte.
+  void* WorkspaceOf(uint64_t size) {
+    workspaces_.push_back(std::make_unique<unsigned char[]>(size));
+    return workspaces_.back().get();
+  }
+
+  void SetAddress() {
+    if (exact_) return;
+    void* const address = in_.Chance(8) ? nullptr : arena_.data() + 16 * in_.Byte();
+    void* const tensor = Pick(tensors_);
+    const auto known = tensors_.find(tensor);
+    if (known != tensors_.end() && !known->second.tame) return;
+    auto* const t = Cast<aclTensor>(tensor);
+    auto* const e = Cast<aclOpExecutor>(Pick(executors_));
+    const size_t index = static_cast<size_t>(in_.Number());
+    switch (in_.Below(5)) {
+      case 0:
+        aclSetInputTensorAddr(e, index, t, address);
+        return;
+      case 1:
+        aclSetOutputTensorAddr(e, index, t, address);
+        return;
+      case 2:
+        aclSetTensorAddr(e, index, t, address);
+        return;
+      case 3:
+        aclSetDynamicTensorAddr(e, index, 0, Cast<aclTensorList>(Pick(lists_)), address);
+        return;
+      default:
+        aclSetRawTensorAddr(t, address);
+        return;
+    }
+  }
+
+  // A valid call from its objects to its end, because chance alone seldom makes one.
+  void CompleteCall() {
+    const Operator& op = *Operators()[in_.Below(static_cast<int>(Operators().size()))];
+    static constexpr aclDataType kTypes[] = {ACL_FLOAT, ACL_FLOAT16, ACL_BF16};
+    const aclDataType dtype = kTypes[in_.Below(3)];
+    Dims dims;
+    for (int i = in_.Below(5); i > 0; --i) dims.push_back(1 + in_.Below(6));
+    std::vector<RawArg> args(op.contract.args().size());
+    bool tame = true;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (op.contract.args()[i].is_tensor()) {
+        args[i].handle = MakeView(dims, dtype, &tame);
+      } else if (op.contract.args()[i].kind == contract::ArgKind::kScalar) {
+        float value = static_cast<float>(in_.Byte()) / 32;
+        aclScalar* const scalar = aclCreateScalar(&value, ACL_FLOAT);
+        scalars_.insert(scalar);
+        args[i].handle = scalar;
+      }
+      args[i].flag = in_.Chance(2);
+      args[i].integer = 1;
+    }
+    Plan(op, args, tame);
+    PhaseTwo();
+  }
+
+  aclTensor* MakeView(const Dims& dims, aclDataType dtype, bool* tame) {
+    Shape s;
+    s.dims = dims;
+    s.dtype = dtype;
+    s.strides = ContiguousStrides(dims);
+    for (int i = 0; i < dims.rank(); ++i) {
+      if (in_.Chance(3)) s.strides[i] = in_.Below(40);
+    }
+    s.offset = in_.Chance(3) ? in_.Below(9) : 0;
+    s.bytes = BytesOf(s);
+    *tame = *tame && s.bytes >= 0;
+    aclTensor* const t =
+        aclCreateTensor(dims.begin(), dims.rank(), dtype, s.strides.begin(), s.offset,
+                        ACL_FORMAT_ND, dims.begin(), dims.rank(), AddressFor(s));
+    Expect(t != nullptr, "a valid view was refused");
+    tensors_[t] = {s.bytes >= 0};
+    return t;
+  }
+
+  // ---- runtime ----
+
+  void UseStream() {
+    aclrtStream stream = nullptr;
+    switch (in_.Below(4)) {
+      case 0:
+        if (streams_.size() < 2 && aclrtCreateStream(&stream) == 0) streams_.insert(stream);
+        return;
+      case 1:
+        aclrtDestroyStream(Pick(streams_));
+        return;
+      case 2:
+        aclrtSynchronizeStream(Pick(streams_));
+        return;
+      default: {
+        aclrtStreamStatus status;
+        aclrtStreamQuery(Pick(streams_), &status);
+        return;
+      }
+    }
+  }
+
+  void UseEvent() {
+    aclrtEvent event = nullptr;
+    aclrtEventRecordedStatus recorded;
+    float ms;
+    switch (in_.Below(7)) {
+      case 0:
+        if (events_.size() < 4 && aclrtCreateEvent(&event) == 0) events_.insert(event);
+        return;
+      case 1:
+        aclrtDestroyEvent(Pick(events_));
+        return;
+      case 2:
+        aclrtRecordEvent(Pick(events_), Pick(streams_));
+        return;
+      case 3:
+        aclrtQueryEventStatus(Pick(events_), &recorded);
+        return;
+      case 4:
+        aclrtEventElapsedTime(&ms, Pick(events_), Pick(events_));
+        return;
+      case 5:
+        aclrtStreamWaitEvent(Pick(streams_), Pick(events_));
+        return;
+      default:
+        aclrtSynchronizeEvent(Pick(events_));
+        return;
+    }
+  }
+
+  void UseMemory() {
+    void* memory = nullptr;
+    switch (in_.Below(3)) {
+      case 0: {
+        const size_t size = in_.Chance(8) ? in_.Word() | uint64_t{1} << 50 : in_.Number() & 0xfff;
+        if (aclrtMalloc(&memory, size, ACL_MEM_MALLOC_NORMAL_ONLY) == 0) blocks_.insert(memory);
+        return;
+      }
+      case 1: {
+        void* const block = Pick(blocks_);
+        aclrtSynchronizeDevice();
+        aclrtFree(block);
+        return;
+      }
+      default:
+        aclGetRecentErrMsg();
+        return;
+    }
+  }
+
+  void Copy() {
+    const size_t from = in_.Byte() * 16, to = in_.Byte() * 16;
+    const size_t room = in_.Below(64) * 16;
+    const size_t count = in_.Chance(4) ? in_.Number() : room;
+    const auto kind = static_cast<aclrtMemcpyKind>(in_.Below(8));
+    // The source is as long as the room: a longer count must be refused before anything is read.
+    if (in_.Chance(2)) {
+      aclrtMemcpy(arena_.data() + to, room, other_.data() + from, count, kind);
+    } else {
+      aclrtMemcpyAsync(arena_.data() + to, room, other_.data() + from, count, kind, Pick(streams_));
+    }
+  }
+
+  Source& in_;
+  const bool exact_;
+  std::vector<unsigned char> arena_;
+  std::vector<unsigned char> other_;
+  std::vector<std::unique_ptr<unsigned char[]>> workspaces_;
+  std::map<void*, TensorInfo> tensors_;
+  std::map<void*, ExecutorInfo> executors_;
+  std::set<void*> scalars_, lists_, arrays_, streams_, events_, blocks_;
+  Dims last_;
+  bool has_last_ = false;
+  int runs_ = 0;
+};
+
+void StartOnce() {
+  static const bool started = [] {
+    Expect(aclInit(nullptr) == 0, "aclInit failed");
+    return true;
+  }();
+  Expect(started && aclrtSetDevice(0) == 0, "aclrtSetDevice failed");
+}
+
+}  // namespace
+
+int FuzzBorder(const uint8_t* data, size_t size) {
+  StartOnce();
+  Source source(data, size);
+  World world(source);
+  for (int i = 0; i < kMaxSteps && !source.empty(); ++i) world.Step();
+  return world.runs();
+}
+
+}  // namespace anyacl::fuzz

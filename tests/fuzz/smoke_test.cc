@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// The fuzzer's calls over made-up inputs, in every build: no compiler with libFuzzer is needed.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <vector>
+
+#include "fuzz/border_fuzz.h"
+
+namespace anyacl::fuzz {
+namespace {
+
+std::vector<uint8_t> InputOf(uint64_t number) {
+  std::mt19937_64 random(number);
+  std::vector<uint8_t> bytes(random() % 1024);
+  for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());
+  return bytes;
+}
+
+// Stops early on a slow build; the inputs are the same, so a failure names one that comes back.
+TEST(FuzzSmoke, ManyInputs) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  uint64_t number = 0;
+  uint64_t runs = 0;
+  for (; number < 100'000 && std::chrono::steady_clock::now() < end; ++number) {
+    const std::vector<uint8_t> input = InputOf(number);
+    SCOPED_TRACE(number);
+    runs += FuzzBorder(input.data(), input.size());
+  }
+  EXPECT_GT(number, 100u);
+  EXPECT_GT(runs, number / 10) << "the calls must not only be refused";
+  RecordProperty("inputs", static_cast<int>(number));
+}
+
+}  // namespace
+}  // namespace anyacl::fuzz

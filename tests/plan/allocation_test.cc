@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// Phase 2 allocates nothing: this program counts every allocation of the process, on every thread.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "harness/session.h"
+#include "plan/elu_call.h"
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<int64_t> allocations{0};
+
+void Count() {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
+}
+}  // namespace
+
+// The sanitizers have their own malloc, which must stay; operator new is counted there too.
+#if defined(ANYACL_SANITIZE_address) || defined(ANYACL_SANITIZE_thread)
+void* operator new(size_t bytes) {
+  Count();
+  if (void* const memory = std::malloc(bytes ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new[](size_t bytes) { return operator new(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+#else
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+
+void* malloc(size_t bytes) noexcept {
+  Count();
+  return __libc_malloc(bytes);
+}
+void* calloc(size_t count, size_t bytes) noexcept {
+  Count();
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, size_t bytes) noexcept {
+  Count();
+  return __libc_realloc(memory, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
+  Count();
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** memory, size_t alignment, size_t bytes) noexcept {
+  Count();
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory ? 0 : 12;
+}
+}
+#endif
+
+namespace anyacl {
+namespace {
+
+template <class Body>
+int64_t AllocationsOf(Body&& body) {
+  allocations = 0;
+  counting = true;
+  body();
+  counting = false;
+  return allocations;
+}
+
+TEST(Allocation, TheCounterCounts) {
+  EXPECT_GE(AllocationsOf([] { delete new std::vector<int>(100); }), 1);
+}
+
+class AllocationTest : public testing::Test {
+ protected:
+  // Runs once to warm the stream and its threads, then counts a run that a new plan prepared.
+  void ExpectNone(EluCall& call) {
+    for (int i = 0; i < 3; ++i) {
+      call.Plan();
+      ASSERT_EQ(call.Run(session_.stream()), 0);
+      ASSERT_EQ(aclrtSynchronizeStream(session_.stream()), 0);
+    }
+    call.Plan();
+    aclnnStatus status = -1;
+    aclError synchronised = -1;
+    EXPECT_EQ(AllocationsOf([&] { status = call.Run(session_.stream()); }), 0) << "in phase 2";
+    EXPECT_EQ(AllocationsOf([&] { synchronised = aclrtSynchronizeStream(session_.stream()); }), 0)
+        << "while the work ran";
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(synchronised, 0);
+    EXPECT_EQ(call.Wrong(), 0);
+  }
+
+  harness::Session session_;
+};
+
+TEST_F(AllocationTest, SmallWork) {
+  EluCall call(16);
+  ExpectNone(call);
+}
+
+TEST_F(AllocationTest, PackedWork) {
+  EluCall call(64, 9, true);
+  ExpectNone(call);
+}
+
+TEST_F(AllocationTest, WorkForAllThreads) {
+  EluCall call(1 << 20);
+  ExpectNone(call);
+}
+
+TEST_F(AllocationTest, PackedWorkForAllThreads) {
+  EluCall call(1 << 10, 1 << 9, true);
+  ExpectNone(call);
+}
+
+TEST_F(AllocationTest, QueuedWork) {
+  EluCall call(16);
+  aclOpExecutor* const executor = call.PlanRepeatable();
+  const auto queue = [&] {
+    for (int i = 0; i < 16; ++i) {
+      if (call.Run(session_.stream()) != 0) ADD_FAILURE();
+    }
+  };
+  {
+    const Gate warm(session_.stream());
+    queue();
+  }
+  ASSERT_EQ(aclrtSynchronizeStream(session_.stream()), 0);
+  Gate gate(session_.stream());
+  EXPECT_EQ(AllocationsOf(queue), 0);
+  gate.Open();
+  ASSERT_EQ(aclrtSynchronizeStream(session_.stream()), 0);
+  EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
+}
+
+}  // namespace
+}  // namespace anyacl

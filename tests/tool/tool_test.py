@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The AnyACL Authors
+"""The anyacl command as its users see it. Usage: tool_test.py TOOL SOURCE_FOLDER"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TOOL, SOURCE = sys.argv[1], Path(sys.argv[2])
+BENCH_KEYS = ["op", "case", "dtype", "backend", "kernel", "threads", "time_us", "bytes", "gbps", "roof_gbps", "roof_ratio",
+              "plan_us", "call_us"]
+
+
+def run(*args, **environment):
+    return subprocess.run([TOOL, *args], text=True, capture_output=True, env={**os.environ, **environment}, timeout=300)
+
+
+class ToolTest(unittest.TestCase):
+    def good(self, *args, **environment):
+        result = run(*args, **environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        return result.stdout
+
+    def refused(self, *args):
+        result = run(*args)
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertEqual(result.stdout, "")
+        return result.stderr
+
+    def test_info_lists_every_variable(self):
+        text = self.good("info", ANYACL_THREADS="1", ANYACL_DEVICES="3")
+        rows = (SOURCE / "src/core/env_list.inc").read_text(encoding="utf-8")
+        names = re.findall(r"^ANYACL_ENV\((\w+)", rows, re.MULTILINE)
+        self.assertTrue(names)
+        for name in names:
+            self.assertRegex(text, rf"(?m)^  {name} ")
+        self.assertRegex(text, r"(?m)^devices +3 \(cpu\)$")
+        self.assertRegex(text, r"(?m)^threads +1$")
+        self.assertRegex(text, r"(?m)^  ANYACL_THREADS +1 ")
+
+    def test_info_names_the_forced_target(self):
+        targets = re.search(r"can run (.*)\)", self.good("info")).group(1).split(", ")
+        last = targets[-1]
+        self.assertRegex(self.good("info", ANYACL_SIMD=last), rf"(?m)^SIMD +{last} ")
+
+    def test_ops(self):
+        self.assertIn("aclnnEluBackward", self.good("ops"))
+        self.assertIn("selfOrResult", self.good("ops", "aclnnEluBackward"))
+        self.assertEqual(self.good("ops", "elu_backward"), self.good("ops", "EluBackward"))
+        self.assertTrue(self.good("ops", "--markdown", "aclnnEluBackward").startswith("# aclnnEluBackward\n"))
+
+    def test_ops_json(self):
+        rows = json.loads(self.good("ops", "--json"))
+        self.assertIn("aclnnEluBackward", [row["op"] for row in rows])
+        one = json.loads(self.good("ops", "aclnnEluBackward", "--json"))
+        self.assertEqual(one["kernels"]["cpu"][-1], "reference")
+
+    def test_markdown_is_the_same_everywhere(self):
+        here = self.good("ops", "aclnnEluBackward", "--markdown")
+        there = self.good("ops", "aclnnEluBackward", "--markdown", ANYACL_SOC="Ascend910A", ANYACL_THREADS="1",
+                          ANYACL_KERNEL="reference")
+        self.assertEqual(here, there)
+
+    def test_bench(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "rows.json"
+            table = self.good("bench", "--op", "aclnnEluBackward", "--case", "4096", "--threads", "1", "--json", str(file))
+            rows = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual([row["dtype"] for row in rows], ["FLOAT", "FLOAT16", "BF16"])
+        self.assertEqual(len(table.splitlines()), 1 + len(rows))
+        for row in rows:
+            self.assertEqual(list(row), BENCH_KEYS)
+            self.assertEqual((row["case"], row["threads"], row["backend"]), ("4096", 1, "cpu"))
+            self.assertEqual(row["bytes"], 3 * 4096 * (4 if row["dtype"] == "FLOAT" else 2))
+            for key in ("time_us", "gbps", "roof_gbps", "roof_ratio", "plan_us", "call_us"):
+                self.assertGreater(row[key], 0)
+
+    def test_bench_of_exp_tells_the_arithmetic(self):
+        rows = json.loads(self.good("bench", "--case", "4096 exp", "--dtype", "BF16", "--json", "-"))
+        self.assertEqual([list(row) for row in rows], [BENCH_KEYS + ["exp_us"]])
+
+    def test_unknown_names(self):
+        self.assertIn("known: aclnnEluBackward", self.refused("ops", "aclnnNothing"))
+        self.assertIn("known: aclnnEluBackward", self.refused("bench", "--op", "aclnnNothing"))
+        self.assertIn("known: FLOAT", self.refused("bench", "--op", "aclnnEluBackward", "--dtype", "INT3"))
+        self.assertIn("known: 64Mi", self.refused("bench", "--op", "aclnnEluBackward", "--case", "nothing"))
+        self.assertIn("known: cpu", self.refused("bench", "--backend", "abacus"))
+        self.assertIn("nothing", self.refused("nothing"))
+        self.assertIn("--nothing", self.refused("info", "--nothing"))
+        self.refused("bench", "--threads", "0")
+
+    def test_help_and_version(self):
+        for word in ("info", "ops", "bench"):
+            self.assertIn(word, self.good("--help"))
+        self.assertRegex(self.good("--version"), r"^AnyACL \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

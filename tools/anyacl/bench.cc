@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "harness/call.h"
+#include "harness/session.h"
+#include "library.h"
+#include "roof.h"
+
+namespace anyacl::tool {
+namespace {
+
+using harness::Call;
+using harness::Require;
+using Clock = std::chrono::steady_clock;
+
+// A sample repeats its work until both of the first two are reached, or the third alone: then neither
+// the clock nor waking the stream's thread counts.
+constexpr double kShortUs = 200;
+constexpr int kShortRepetitions = 16;
+constexpr double kLongUs = 4000;
+
+constexpr double kEnoughUs = 250000;  // sampling ends then, once there are kSamples
+constexpr int kSamples = 12;
+constexpr size_t kKeptWays = 3;
+
+double MicrosecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Microseconds of one of `count` repetitions.
+template <class F>
+double TimePer(int count, F&& f) {
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < count; ++i) f();
+  return MicrosecondsSince(start) / count;
+}
+
+// How many repetitions make a sample.
+template <class F>
+int Repetitions(F&& f) {
+  TimePer(1, f);
+  int count = 1;
+  while (count < 1 << 16) {
+    const double us = TimePer(count, f) * count;
+    if (us >= kLongUs || (us >= kShortUs && count >= kShortRepetitions)) break;
+    count *= 2;
+  }
+  return count;
+}
+
+// --- the case ------------------------------------------------------------------------------------
+
+class CaseTimer {
+ public:
+  CaseTimer(Call& call, aclrtStream stream) : call_(call), stream_(stream) {
+    Require(call_.PlanRepeatable(), call_.op().contract.op());
+    kernel_ = Library().kernel_of(call_.executor());
+    count_ = Repetitions([&] { Run(1); });
+  }
+
+  // The run alone. Work that is queued follows one another, so the wake-up of the stream counts
+  // once.
+  double Sample() {
+    return TimePer(1, [&] { Run(count_); }) / count_;
+  }
+  const std::string& kernel() const { return kernel_; }
+
+ private:
+  void Run(int count) {
+    for (int i = 0; i < count; ++i) call_.Run(stream_);
+    Require(aclrtSynchronizeStream(stream_), "aclrtSynchronizeStream");
+  }
+
+  Call& call_;
+  aclrtStream stream_;
+  std::string kernel_;
+  int count_ = 1;
+};
+
+double PlanUs(Call& call) {
+  constexpr int kBatch = 64;
+  std::vector<double> samples;
+  std::vector<void*> executors(kBatch);
+  for (int i = 0; i < 200; ++i) {
+    int at = 0;
+    uint64_t size = 0;
+    samples.push_back(TimePer(
+        kBatch, [&] { call.op().get_workspace_size(call.raw().data(), &size, &executors[at++]); }));
+    for (void* executor : executors) aclDestroyAclOpExecutor(static_cast<aclOpExecutor*>(executor));
+  }
+  return Median(samples);
+}
+
+// Both phases. Work that ran inside phase 2 leaves the stream idle, so such calls are timed in
+// batches.
+double CallUs(Call& call, aclrtStream stream) {
+  void* const workspace = call.workspace();
+  const auto both = [&] {
+    uint64_t size = 0;
+    void* executor = nullptr;
+    call.op().get_workspace_size(call.raw().data(), &size, &executor);
+    call.op().run(workspace, size, executor, stream);
+  };
+  aclrtStreamStatus status = ACL_STREAM_STATUS_NOT_READY;
+  both();
+  Require(aclrtStreamQuery(stream, &status), "aclrtStreamQuery");
+  const bool inline_run = status == ACL_STREAM_STATUS_COMPLETE;
+  Require(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");
+  const int batch = inline_run ? Repetitions(both) : 1;
+  const int most = inline_run ? 400 : 50;
+  std::vector<double> samples;
+  for (double spent = 0; static_cast<int>(samples.size()) < most && spent < kEnoughUs;) {
+    const Clock::time_point start = Clock::now();
+    samples.push_back(TimePer(batch, both));
+    Require(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");
+    spent += MicrosecondsSince(start);
+  }
+  return Median(samples);
+}
+
+// --- the roof ------------------------------------------------------------------------------------
+
+class RoofTimer {
+ public:
+  explicit RoofTimer(Roof roof) : roof_(std::move(roof)) {
+    for (const RoofWay& way : roof_.Ways()) {
+      const int count = Repetitions([&] { roof_.Pass(way); });
+      const auto sample = [&] { return TimePer(count, [&] { roof_.Pass(way); }); };
+      ways_.push_back({way, count, std::min(sample(), sample())});
+    }
+    std::sort(ways_.begin(), ways_.end(),
+              [](const Way& a, const Way& b) { return a.best_us < b.best_us; });
+    ways_.resize(std::min(ways_.size(), kKeptWays));
+  }
+
+  void Sample() {
+    for (Way& way : ways_) {
+      way.best_us = std::min(way.best_us, TimePer(way.count, [&] { roof_.Pass(way.way); }));
+    }
+  }
+
+  double gbps() const {
+    double best = 0;
+    for (const Way& way : ways_)
+      best = std::max(best, static_cast<double>(roof_.bytes()) / way.best_us * 1e-3);
+    return best;
+  }
+
+ private:
+  struct Way {
+    RoofWay way;
+    int count;
+    double best_us;
+  };
+  Roof roof_;
+  std::vector<Way> ways_;
+};
+
+size_t BytesOf(const Tensor& t) { return static_cast<size_t>(t.numel()) * SizeOf(t.dtype); }
+
+std::vector<Stretch> Stretches(const Call& call, const std::vector<int>& args) {
+  std::vector<Stretch> result;
+  for (const int arg : args) {
+    const size_t bytes = BytesOf(call.spec().args[arg].tensor);
+    if (bytes > 0) result.push_back({call.address(arg), bytes});
+  }
+  return result;
+}
+
+uint64_t BytesOf(const Call& call) {
+  uint64_t bytes = 0;
+  for (const auto& args : {call.Inputs(), call.Outputs()}) {
+    for (const int arg : args) bytes += BytesOf(call.spec().args[arg].tensor);
+  }
+  return bytes;
+}
+
+// --- the arithmetic alone ------------------------------------------------------------------------
+
+double RunUs(const Operator& op, const harness::CaseCall& spec, aclrtStream stream) {
+  Call call(op, spec, {.guards = false});
+  CaseTimer timer(call, stream);
+  std::vector<double> samples;
+  for (int i = 0; i < 100; ++i) samples.push_back(timer.Sample());
+  return Median(samples);
+}
+
+// Element-wise rows: the kernel on arrays in the first cache, the cost of the call taken out by a
+// difference, scaled to the row's elements and shared by the threads.
+double ArithmeticUs(const Operator& op, const harness::OperatorCases& cases, harness::Case row,
+                    const harness::TypeChoice& type, aclrtStream stream) {
+  constexpr double kLong = 6144;
+  constexpr double kShort = 2048;
+  const double elements = static_cast<double>(Numel(row.ParsedDims()));
+  row.dims = "6144";
+  const double long_us = RunUs(op, MakeCall(op.contract, cases, row, type), stream);
+  row.dims = "2048";
+  const double short_us = RunUs(op, MakeCall(op.contract, cases, row, type), stream);
+  return (long_us - short_us) / (kLong - kShort) * elements / Library().threads();
+}
+
+}  // namespace
+
+BenchRow Measure(const Operator& op, const harness::OperatorCases& cases, const harness::Case& row,
+                 const harness::TypeChoice& type, aclrtStream stream) {
+  Call call(op, MakeCall(op.contract, cases, row, type), {.guards = false});
+  CaseTimer timer(call, stream);
+  RoofTimer roof(Roof(Stretches(call, call.Inputs()), Stretches(call, call.Outputs())));
+  std::vector<double> samples;
+  const Clock::time_point start = Clock::now();
+  while (samples.size() < kSamples ||
+         (samples.size() < 200 && MicrosecondsSince(start) < kEnoughUs)) {
+    samples.push_back(timer.Sample());
+    roof.Sample();
+  }
+  BenchRow result{cases.op,
+                  row.name,
+                  type.label,
+                  Library().current_backend(),
+                  timer.kernel(),
+                  Library().threads(),
+                  Median(samples),
+                  BytesOf(call),
+                  roof.gbps(),
+                  PlanUs(call),
+                  CallUs(call, stream),
+                  {}};
+  if (row.Has("exp")) result.exp_us = ArithmeticUs(op, cases, row, type, stream);
+  return result;
+}
+
+}  // namespace anyacl::tool

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_TOOLS_BENCH_H_
+#define ANYACL_TOOLS_BENCH_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "acl/acl.h"
+#include "harness/cases.h"
+#include "plan/operator.h"
+
+namespace anyacl::tool {
+
+struct BenchRow {
+  std::string op;
+  std::string row;
+  std::string type;
+  std::string backend;
+  std::string kernel;
+  int threads;
+  double time_us;                // median of the run alone
+  uint64_t bytes;                // that must move: every tensor once
+  double roof_gbps;              // best bandwidth of the same mix in the same minutes
+  double plan_us;                // phase 1
+  double call_us;                // phases 1 and 2, no synchronise
+  std::optional<double> exp_us;  // rows tagged "exp": the arithmetic alone
+
+  double gbps() const { return static_cast<double>(bytes) / time_us * 1e-3; }
+  double floor_us() const { return static_cast<double>(bytes) / roof_gbps * 1e-3; }
+  double roof_ratio() const { return time_us / floor_us(); }
+};
+
+BenchRow Measure(const Operator& op, const harness::OperatorCases& cases, const harness::Case& row,
+                 const harness::TypeChoice& type, aclrtStream stream);
+
+}  // namespace anyacl::tool
+
+#endif  // ANYACL_TOOLS_BENCH_H_
