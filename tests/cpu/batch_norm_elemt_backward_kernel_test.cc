@@ -27,9 +27,11 @@ constexpr DType F32 = DType::kF32, F16 = DType::kF16, BF16 = DType::kBF16, I32 =
 struct Types {
   DType dy, x, vectors, counter, dx;
 };
-constexpr Types kSame[] = {{F32, F32, F32, F32, F32}, {F16, F16, F32, I32, F16}, {BF16, BF16, F32, F16, BF16}};
-constexpr Types kMixed[] = {{F32, F16, BF16, I32, F32}, {F16, BF16, F16, F32, BF16}, {BF16, F32, F32, F16, F16},
-                            {F16, F16, BF16, I32, F32}, {F32, F32, F16, F16, BF16},  {BF16, BF16, F32, F32, F16}};
+constexpr Types kSame[] = {
+    {F32, F32, F32, F32, F32}, {F16, F16, F32, I32, F16}, {BF16, BF16, F32, F16, BF16}};
+constexpr Types kMixed[] = {{F32, F16, BF16, I32, F32}, {F16, BF16, F16, F32, BF16},
+                            {BF16, F32, F32, F16, F16}, {F16, F16, BF16, I32, F32},
+                            {F32, F32, F16, F16, BF16}, {BF16, BF16, F32, F32, F16}};
 
 struct Shape {
   int64_t outer, c, inner;
@@ -84,7 +86,8 @@ struct Call {
     const Kernel& kernel = KernelNamed("batch_norm_elemt_backward", name);
     ASSERT_TRUE(kernel.fits(&p));
     const int64_t bytes = kernel.scratch_bytes ? kernel.scratch_bytes(&p) : 0;
-    EXPECT_LE(bytes, std::max<int64_t>(4 << 20, dy.count() * static_cast<int64_t>(SizeOf(types.dy)) / 25));
+    EXPECT_LE(bytes,
+              std::max<int64_t>(4 << 20, dy.count() * static_cast<int64_t>(SizeOf(types.dy)) / 25));
     Array scratch(DType::kU8, bytes);
     p.scratch = scratch.data();
     kernel.run(&p, Launch{});
@@ -94,8 +97,9 @@ struct Call {
   void Run(const char* name = "vector") { Run(Params(), name); }
 
   std::string Text() const {
-    return Name(types.dy) + " " + Name(types.x) + " " + Name(types.vectors) + " to " + Name(types.dx) + " " +
-           std::to_string(shape.outer) + "x" + std::to_string(shape.c) + "x" + std::to_string(shape.inner);
+    return Name(types.dy) + " " + Name(types.x) + " " + Name(types.vectors) + " to " +
+           Name(types.dx) + " " + std::to_string(shape.outer) + "x" + std::to_string(shape.c) +
+           "x" + std::to_string(shape.inner);
   }
 
   Types types;
@@ -119,10 +123,10 @@ void CheckBits(Call& call, Array& got) {
 }
 void CheckBits(Call& call) { CheckBits(call, call.dx); }
 
-constexpr Shape kShapes[] = {{1, 1, 1},     {1, 2, 4},    {3, 1, 7},     {2, 3, 1},     {5, 17, 1},   {1000, 17, 1},
-                             {1001, 3, 7},  {3, 17, 49},  {2, 64, 1},    {700, 64, 1},  {2, 2048, 1}, {3, 2048, 7},
-                             {2, 3, 255},   {2, 3, 256},  {2, 17, 1000}, {1, 3, 40001}, {129, 1, 8},  {65, 5, 13},
-                             {1, 1000, 49}, {2, 1025, 1}};
+constexpr Shape kShapes[] = {{1, 1, 1},     {1, 2, 4},    {3, 1, 7},   {2, 3, 1},     {5, 17, 1},
+                             {1000, 17, 1}, {1001, 3, 7}, {3, 17, 49}, {2, 64, 1},    {700, 64, 1},
+                             {2, 2048, 1},  {3, 2048, 7}, {2, 3, 255}, {2, 3, 256},   {2, 17, 1000},
+                             {1, 3, 40001}, {129, 1, 8},  {65, 5, 13}, {1, 1000, 49}, {2, 1025, 1}};
 
 TEST(BatchNormElemtBackwardKernel, ManyShapes) {
   ForEachTarget([] {
@@ -170,9 +174,11 @@ TEST(BatchNormElemtBackwardKernel, EveryMixture) {
 TEST(BatchNormElemtBackwardKernel, Streamed) {
   for (const Types types : kSame) {
     const int64_t elements = (32 << 20) / static_cast<int64_t>(3 * SizeOf(types.dx)) + 1;
-    for (const Shape shape : {Shape{1, 17, 3136}, Shape{1, 3, 1021}, Shape{1, 64, 1}, Shape{1, 128, 7}, Shape{1, 5, 7}}) {
+    for (const Shape shape : {Shape{1, 17, 3136}, Shape{1, 3, 1021}, Shape{1, 64, 1},
+                              Shape{1, 128, 7}, Shape{1, 5, 7}}) {
       for (const int shift : {0, 1}) {
-        Call call(types, {elements / (shape.c * shape.inner) + 1, shape.c, shape.inner}, Fill::kOrdinary, shift);
+        Call call(types, {elements / (shape.c * shape.inner) + 1, shape.c, shape.inner},
+                  Fill::kOrdinary, shift);
         call.Run();
         CheckBits(call);
       }
@@ -214,7 +220,8 @@ TEST(BatchNormElemtBackwardKernel, InPlace) {
   constexpr Types kOther = {BF16, F16, F32, I32, F16};
   ForEachTarget([&] {
     for (const Types types : {kSame[0], kSame[1], kSame[2], kOther}) {
-      for (const Shape shape : {Shape{100, 3, 7}, Shape{3, 17, 49}, Shape{2, 3, 1021}, Shape{1, 5, 1}}) {
+      for (const Shape shape :
+           {Shape{100, 3, 7}, Shape{3, 17, 49}, Shape{2, 3, 1021}, Shape{1, 5, 1}}) {
         for (const bool over_dy : {true, false}) {
           Call call(types, shape, Fill::kOrdinary, 1);
           call.Run();
@@ -282,7 +289,8 @@ TEST(BatchNormElemtBackwardKernel, Reference) {
         const double size = std::abs(call.dy.At(i)) + std::abs(call.sum_dy.At(c) / count) +
                             (std::abs(call.x.At(i)) + std::abs(call.mean.At(c))) *
                                 std::abs(call.sum_dy_xmu.At(c) / count * invstd * invstd);
-        EXPECT_TRUE(Close(F32, single[i], expected[i], 7 * 0x1p-24 * size * std::abs(invstd * call.weight.At(c))));
+        EXPECT_TRUE(Close(F32, single[i], expected[i],
+                          7 * 0x1p-24 * size * std::abs(invstd * call.weight.At(c))));
         EXPECT_TRUE(Close(types.dx, call.dx.At(i), expected[i], 0));
       }
     }

@@ -34,7 +34,9 @@ inline const Kernel& KernelNamed(const char* op, const std::string& name) {
 class Array {
  public:
   Array(DType dtype, int64_t count, int shift = 0)
-      : dtype_(dtype), count_(count), memory_(count * SizeOf(dtype) + 2 * kGuard + 64 + shift * SizeOf(dtype), 0x5a) {
+      : dtype_(dtype),
+        count_(count),
+        memory_(count * SizeOf(dtype) + 2 * kGuard + 64 + shift * SizeOf(dtype), 0x5a) {
     const uintptr_t start = reinterpret_cast<uintptr_t>(memory_.data());
     start_ = ((start + kGuard + 63) & ~uintptr_t{63}) - start + shift * SizeOf(dtype);
   }
@@ -43,7 +45,9 @@ class Array {
   int64_t count() const { return count_; }
   void* data() { return memory_.data() + start_; }
   const void* data() const { return memory_.data() + start_; }
-  Bytes Contents() const { return Bytes(memory_.begin() + start_, memory_.begin() + start_ + count_ * SizeOf(dtype_)); }
+  Bytes Contents() const {
+    return Bytes(memory_.begin() + start_, memory_.begin() + start_ + count_ * SizeOf(dtype_));
+  }
 
   bool GuardsIntact() const {
     for (size_t i = 0; i < memory_.size(); ++i) {
@@ -82,7 +86,8 @@ enum class Fill {
 
 inline void FillArray(Array* array, int seed, Fill fill) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  constexpr float kSpecials[] = {0.0f, -0.0f, kInf, -kInf, std::numeric_limits<float>::quiet_NaN(), 1e-40f};
+  constexpr float kSpecials[] = {0.0f,  -0.0f, kInf, -kInf, std::numeric_limits<float>::quiet_NaN(),
+                                 1e-40f};
   std::minstd_rand random(seed);
   random.discard(3);
   for (int64_t i = 0; i < array->count(); ++i) {
@@ -90,7 +95,8 @@ inline void FillArray(Array* array, int seed, Fill fill) {
     float value = (static_cast<float>(bits) - 0x1p30f) * 0x1p-29f;
     if (fill == Fill::kOffset) value = 1e4f + 20 * value;
     if (fill == Fill::kTiny) value *= array->dtype() == DType::kF16 ? 1e-6f : 1e-39f;
-    if (fill == Fill::kSpecial && bits / 8 % 97 == 0) value = kSpecials[bits % std::size(kSpecials)];
+    if (fill == Fill::kSpecial && bits / 8 % 97 == 0)
+      value = kSpecials[bits % std::size(kSpecials)];
     array->Set(i, value);
   }
 }
@@ -112,7 +118,8 @@ inline ::testing::AssertionResult Close(DType dtype, float got, double expected,
   bool close = std::abs(got - expected) <= tolerance;
   if (std::isnan(expected)) close = std::isnan(got);
   if (std::isinf(expected)) close = got == expected;
-  if (std::isinf(got) && std::abs(expected) + tolerance > p.most) close = std::signbit(got) == std::signbit(expected);
+  if (std::isinf(got) && std::abs(expected) + tolerance > p.most)
+    close = std::signbit(got) == std::signbit(expected);
   if (close) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << got << " is not " << expected << " within " << tolerance;
 }

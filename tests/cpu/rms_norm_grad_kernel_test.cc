@@ -79,7 +79,8 @@ struct Call {
   }
 
   std::string Text() const {
-    return Name(types.dtype) + " " + Name(types.gamma) + " " + std::to_string(rows) + "x" + std::to_string(cols);
+    return Name(types.dtype) + " " + Name(types.gamma) + " " + std::to_string(rows) + "x" +
+           std::to_string(cols);
   }
 
   Types types;
@@ -99,25 +100,30 @@ void Check(Call& call) {
     const double rstd = call.rstd.At(i);
     double sum = 0, size = 0;
     for (int64_t j = 0; j < cols; ++j) {
-      const double t = static_cast<double>(call.dy.At(i * cols + j)) * call.gamma.At(j) * (call.x.At(i * cols + j) * rstd);
+      const double t = static_cast<double>(call.dy.At(i * cols + j)) * call.gamma.At(j) *
+                       (call.x.At(i * cols + j) * rstd);
       sum += t;
       size += std::abs(t);
     }
     const double m = sum / static_cast<double>(cols);
-    const double m_error = size / static_cast<double>(cols) * Sum(std::min<int64_t>(cols, 4096)) + 2 * kStep;
+    const double m_error =
+        size / static_cast<double>(cols) * Sum(std::min<int64_t>(cols, 4096)) + 2 * kStep;
     for (int64_t j = 0; j < cols; ++j) {
-      const double g = call.dy.At(i * cols + j), u = call.x.At(i * cols + j) * rstd, gamma = call.gamma.At(j);
-      const double error = (4 * 0x1p-24 * (std::abs(g * gamma) + std::abs(u * m)) + std::abs(u) * m_error +
-                            (std::abs(m) + 2) * kStep) * std::abs(rstd);
+      const double g = call.dy.At(i * cols + j), u = call.x.At(i * cols + j) * rstd,
+                   gamma = call.gamma.At(j);
+      const double error = (4 * 0x1p-24 * (std::abs(g * gamma) + std::abs(u * m)) +
+                            std::abs(u) * m_error + (std::abs(m) + 2) * kStep) *
+                           std::abs(rstd);
       dgamma[j] += g * u;
       dgamma_size[j] += std::abs(g * u) + (1 + std::abs(g)) * kStep;
-      ASSERT_TRUE(Close(call.types.dtype, call.dx.At(i * cols + j), (g * gamma - u * m) * rstd, error))
+      ASSERT_TRUE(
+          Close(call.types.dtype, call.dx.At(i * cols + j), (g * gamma - u * m) * rstd, error))
           << "row " << i << " column " << j;
     }
   }
   for (int64_t j = 0; j < cols; ++j) {
-    ASSERT_TRUE(Close(F32, call.dgamma.At(j), dgamma[j], dgamma_size[j] * Sum(call.rows) +
-                      kStep * static_cast<double>(call.rows)))
+    ASSERT_TRUE(Close(F32, call.dgamma.At(j), dgamma[j],
+                      dgamma_size[j] * Sum(call.rows) + kStep * static_cast<double>(call.rows)))
         << "dgamma " << j;
   }
 }
@@ -145,8 +151,8 @@ TEST(RmsNormGradKernel, LargeShapes) {
   };
   ForEachTarget([] {
     for (const Types types : kTypes) {
-      for (const Shape shape : {Shape{1000, 40}, Shape{5001, 3}, Shape{33, 4097}, Shape{1, 70000}, Shape{3, 70000},
-                                Shape{17, 8200}}) {
+      for (const Shape shape : {Shape{1000, 40}, Shape{5001, 3}, Shape{33, 4097}, Shape{1, 70000},
+                                Shape{3, 70000}, Shape{17, 8200}}) {
         Call call(types, shape.rows, shape.cols, Fill::kOrdinary, 1);
         call.Run();
         Check(call);
@@ -214,7 +220,8 @@ TEST(RmsNormGradKernel, BitsDoNotDependOnThreads) {
     int64_t rows, cols;
   };
   for (const Types types : kTypes) {
-    for (const Shape shape : {Shape{700, 1000}, Shape{9, 20000}, Shape{40, 70001}, Shape{20000, 3}}) {
+    for (const Shape shape :
+         {Shape{700, 1000}, Shape{9, 20000}, Shape{40, 70001}, Shape{20000, 3}}) {
       Bytes dx, dgamma;
       for (const int threads : {1, 2, 3, 16}) {
         SetMaxThreads(threads);
@@ -237,18 +244,24 @@ TEST(RmsNormGradKernel, BitsDoNotDependOnTheBatch) {
   };
   ForEachTarget([] {
     for (const Types types : kTypes) {
-      for (const Shape shape : {Shape{600, 127}, Shape{530, 8195}, Shape{7, 33000}, Shape{5, 140001}}) {
+      for (const Shape shape :
+           {Shape{600, 127}, Shape{530, 8195}, Shape{7, 33000}, Shape{5, 140001}}) {
         Call whole(types, shape.rows, shape.cols, Fill::kOrdinary);
         whole.Run();
         const size_t row = shape.cols * SizeOf(types.dtype);
         for (const int64_t rows : {1, 2, 5}) {
           const int64_t first = shape.rows - rows;
           Call part(types, rows, shape.cols, Fill::kOrdinary);
-          std::memcpy(part.dy.data(), static_cast<unsigned char*>(whole.dy.data()) + first * row, rows * row);
-          std::memcpy(part.x.data(), static_cast<unsigned char*>(whole.x.data()) + first * row, rows * row);
+          std::memcpy(part.dy.data(), static_cast<unsigned char*>(whole.dy.data()) + first * row,
+                      rows * row);
+          std::memcpy(part.x.data(), static_cast<unsigned char*>(whole.x.data()) + first * row,
+                      rows * row);
           for (int64_t i = 0; i < rows; ++i) part.rstd.Set(i, whole.rstd.At(first + i));
           part.Run();
-          EXPECT_EQ(std::memcmp(part.dx.data(), static_cast<unsigned char*>(whole.dx.data()) + first * row, rows * row), 0)
+          EXPECT_EQ(
+              std::memcmp(part.dx.data(),
+                          static_cast<unsigned char*>(whole.dx.data()) + first * row, rows * row),
+              0)
               << whole.Text() << ", the last " << rows;
         }
       }
@@ -267,7 +280,8 @@ TEST(RmsNormGradKernel, UnalignedElements) {
       std::memcpy(bytes.data() + 1, array.data(), bytes.size() - 1);
       return bytes;
     };
-    Bytes dy = moved(plain.dy), x = moved(plain.x), rstd = moved(plain.rstd), gamma = moved(plain.gamma);
+    Bytes dy = moved(plain.dy), x = moved(plain.x), rstd = moved(plain.rstd),
+          gamma = moved(plain.gamma);
     Bytes dx(rows * cols * 4 + 1), dgamma(cols * 4 + 1);
     p.dy = dy.data() + 1;
     p.x = x.data() + 1;

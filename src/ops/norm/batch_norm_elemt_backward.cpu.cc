@@ -27,8 +27,9 @@ namespace {
 using Params = BatchNormElemtBackwardParams;
 using Operand = Params::Operand;
 
-inline constexpr int64_t kBlock = 1024;  // positions of a table; a multiple of two of the widest vectors
-inline constexpr int64_t kPad = 64;      // lanes of the widest vector there is
+inline constexpr int64_t kBlock =
+    1024;  // positions of a table; a multiple of two of the widest vectors
+inline constexpr int64_t kPad = 64;  // lanes of the widest vector there is
 
 // The four terms of consecutive channels or positions. Whole vectors are written: pad to kPad.
 struct Terms {
@@ -41,7 +42,7 @@ struct Terms {
 };
 
 struct Table {
-  alignas(64) float data[4][kBlock];
+  alignas(64) float data[4][kBlock + kPad];
 
   Terms terms() { return {data[0], data[1], data[2], data[3]}; }
 };
@@ -96,9 +97,12 @@ HWY_INLINE void StoreUpTo(VF v, T* p, int64_t count) {
 
 HWY_INLINE VF LoadUpTo(const Operand& t, int64_t i, int64_t count) {
   switch (t.dtype) {
-    case DType::kF16: return LoadUpTo(static_cast<const Half*>(t.data) + i, count);
-    case DType::kBF16: return LoadUpTo(static_cast<const BFloat16*>(t.data) + i, count);
-    default: return LoadUpTo(static_cast<const float*>(t.data) + i, count);
+    case DType::kF16:
+      return LoadUpTo(static_cast<const Half*>(t.data) + i, count);
+    case DType::kBF16:
+      return LoadUpTo(static_cast<const BFloat16*>(t.data) + i, count);
+    default:
+      return LoadUpTo(static_cast<const float*>(t.data) + i, count);
   }
 }
 
@@ -133,7 +137,8 @@ struct PlaneTerms {
   PlaneTerms From(int64_t) const { return *this; }
   HWY_INLINE VF At(int64_t, VF g, VF x) const {
     const F32 d;
-    return Gradient(g, x, hn::Set(d, mean), hn::Set(d, mean_dy), hn::Set(d, slope), hn::Set(d, factor));
+    return Gradient(g, x, hn::Set(d, mean), hn::Set(d, mean_dy), hn::Set(d, slope),
+                    hn::Set(d, factor));
   }
 };
 
@@ -160,7 +165,8 @@ HWY_INLINE void Prefetch(const T* dy, const T* x, int64_t count) {
 // Whole pairs of vectors; gives the number of elements done. `ahead`: elements from here to those that are
 // called up meanwhile; 0: none.
 template <bool stream, class T, class At>
-HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const At& terms, int64_t ahead) {
+HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const At& terms,
+                         int64_t ahead) {
   const int64_t lanes = LaneCount();
   int64_t i = 0;
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
@@ -176,7 +182,8 @@ HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const At
 }
 
 template <class T, class At>
-HWY_INLINE void Plain(const T* dy, const T* x, T* dx, int64_t count, const At& terms, int64_t ahead) {
+HWY_INLINE void Plain(const T* dy, const T* x, T* dx, int64_t count, const At& terms,
+                      int64_t ahead) {
   for (int64_t i = Pairs<false>(dy, x, dx, count, terms, ahead); i < count; i += LaneCount()) {
     const int64_t n = count - i;
     StoreUpTo(terms.At(i, LoadUpTo(dy + i, n), LoadUpTo(x + i, n)), dx + i, n);
@@ -185,7 +192,8 @@ HWY_INLINE void Plain(const T* dy, const T* x, T* dx, int64_t count, const At& t
 
 // Streams whole lines of dx and leaves the broken ones at both ends to Plain.
 template <class T, class At>
-HWY_INLINE void Streamed(const T* dy, const T* x, T* dx, int64_t count, const At& terms, int64_t ahead) {
+HWY_INLINE void Streamed(const T* dy, const T* x, T* dx, int64_t count, const At& terms,
+                         int64_t ahead) {
   const int64_t unit = std::max<int64_t>(PairLanes(), kLineBytes / sizeof(T));
   const int64_t head = ElementsToLine(dx);
   const int64_t body = head < 0 || head > count ? 0 : (count - head) / unit * unit;
@@ -198,8 +206,8 @@ HWY_INLINE void Streamed(const T* dy, const T* x, T* dx, int64_t count, const At
 
 // Elements [first, first + count) of three arrays of one type.
 template <class T, class At>
-HWY_INLINE void Elements(const Params& p, int64_t first, int64_t count, bool stream, const At& terms,
-                         int64_t ahead) {
+HWY_INLINE void Elements(const Params& p, int64_t first, int64_t count, bool stream,
+                         const At& terms, int64_t ahead) {
   const T* const dy = static_cast<const T*>(p.dy.data) + first;
   const T* const x = static_cast<const T*>(p.x.data) + first;
   T* const dx = static_cast<T*>(p.dx) + first;
@@ -209,7 +217,8 @@ HWY_INLINE void Elements(const Params& p, int64_t first, int64_t count, bool str
 // ---- Mixtures of types ----
 
 void ToFloats(const Operand& t, int64_t first, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; i += LaneCount()) Store1(LoadUpTo(t, first + i, count - i), to + i);
+  for (int64_t i = 0; i < count; i += LaneCount())
+    Store1(LoadUpTo(t, first + i, count - i), to + i);
 }
 
 template <class T>
@@ -229,16 +238,21 @@ void MixedElements(const Params& p, int64_t first, int64_t count, const At& term
     ToFloats(p.x, first + i, n, x);
     Plain(dy, x, dy, n, terms.From(i), 0);
     switch (p.dx_dtype) {
-      case DType::kF16: FromFloats(dy, n, static_cast<Half*>(p.dx) + first + i); break;
-      case DType::kBF16: FromFloats(dy, n, static_cast<BFloat16*>(p.dx) + first + i); break;
-      default: FromFloats(dy, n, static_cast<float*>(p.dx) + first + i);
+      case DType::kF16:
+        FromFloats(dy, n, static_cast<Half*>(p.dx) + first + i);
+        break;
+      case DType::kBF16:
+        FromFloats(dy, n, static_cast<BFloat16*>(p.dx) + first + i);
+        break;
+      default:
+        FromFloats(dy, n, static_cast<float*>(p.dx) + first + i);
     }
   }
 }
 
 template <class T, class At>
-HWY_INLINE void AnyElements(const Params& p, int64_t first, int64_t count, bool stream, const At& terms,
-                            int64_t ahead) {
+HWY_INLINE void AnyElements(const Params& p, int64_t first, int64_t count, bool stream,
+                            const At& terms, int64_t ahead) {
   if constexpr (std::is_same_v<T, Mixed>) {
     MixedElements(p, first, count, terms);
   } else {
@@ -265,20 +279,24 @@ void PlanesOf(const Params& p, const Terms& channels, int64_t begin, int64_t end
 // ---- Positions ----
 
 // Spreads the terms of channels over positions. channels[0] is the first one; behind channel p.c - 1 the next
-// sample begins.
-void Spread(const Params& p, int64_t position, int64_t count, const Terms& channels, int64_t first_channel,
-            const Terms& to) {
+// sample begins. Whole vectors are written; the next channel overwrites what is too much.
+void Spread(const Params& p, int64_t position, int64_t count, const Terms& channels,
+            int64_t first_channel, const Terms& to) {
+  const F32 d;
   int64_t c = position / p.inner % p.c;
   int64_t within = position % p.inner;
   for (int64_t i = 0; i < count;) {
     const int64_t stop = std::min(i + p.inner - within, count);
     const Terms t = channels.From(c - first_channel);
-    for (; i < stop; ++i) {
-      to.mean[i] = *t.mean;
-      to.mean_dy[i] = *t.mean_dy;
-      to.slope[i] = *t.slope;
-      to.factor[i] = *t.factor;
+    const VF mean = hn::Set(d, *t.mean), mean_dy = hn::Set(d, *t.mean_dy);
+    const VF slope = hn::Set(d, *t.slope), factor = hn::Set(d, *t.factor);
+    for (; i < stop; i += LaneCount()) {
+      Store1(mean, to.mean + i);
+      Store1(mean_dy, to.mean_dy + i);
+      Store1(slope, to.slope + i);
+      Store1(factor, to.factor + i);
     }
+    i = stop;
     within = 0;
     c = c + 1 < p.c ? c + 1 : 0;
   }
@@ -309,12 +327,14 @@ void PositionTable(const Params& p, float count, const Run& run, Table* table) {
     ChannelTerms(p, count, first, channels, to);
   } else {
     Table spare;
-    const bool wraps = first + channels > p.c;  // then a row has many samples, and their channels are few
+    const bool wraps =
+        first + channels > p.c;  // then a row has many samples, and their channels are few
     const int64_t from = wraps ? 0 : first;
     ChannelTerms(p, count, from, wraps ? p.c : channels, spare.terms());
     Spread(p, run.position, run.count, spare.terms(), from, to);
   }
-  for (float* const values : {to.mean, to.mean_dy, to.slope, to.factor}) ToPairOrder<T>(values, run.count);
+  for (float* const values : {to.mean, to.mean_dy, to.slope, to.factor})
+    ToPairOrder<T>(values, run.count);
 }
 
 template <class T>
@@ -336,10 +356,14 @@ template <class Body>
 HWY_INLINE void WithType(const Params& p, const Body& body) {
   if (!OneType(p)) return body(static_cast<Mixed*>(nullptr));
   switch (p.dx_dtype) {
-    case DType::kF32: return body(static_cast<float*>(nullptr));
-    case DType::kF16: return body(static_cast<Half*>(nullptr));
-    case DType::kBF16: return body(static_cast<BFloat16*>(nullptr));
-    default: return;
+    case DType::kF32:
+      return body(static_cast<float*>(nullptr));
+    case DType::kF16:
+      return body(static_cast<Half*>(nullptr));
+    case DType::kBF16:
+      return body(static_cast<BFloat16*>(nullptr));
+    default:
+      return;
   }
 }
 
@@ -368,8 +392,8 @@ HWY_EXPORT(ChannelTerms);
 HWY_EXPORT(Planes);
 HWY_EXPORT(Positions);
 
-constexpr int64_t kTask = 32 * 1024;    // elements; below it a second thread costs more than it saves
-constexpr int64_t kPlane = 256;         // elements from which a plane is worth its own loop
+constexpr int64_t kTask = 32 * 1024;  // elements; below it a second thread costs more than it saves
+constexpr int64_t kPlane = 256;       // elements from which a plane is worth its own loop
 
 // From here on dx does not stay in the caches anyway; see elu_backward.cpu.cc.
 constexpr int64_t kStreamBytes = 32 << 20;
@@ -398,13 +422,16 @@ T LoadElement(const void* data, int64_t i) {
 float Count(const Params& p) {
   const void* const data = p.counter.data;
   const auto sum = [&]<class T>(T) {
-    return static_cast<float>(
-        SumOf(p.counter_count, [&](int64_t i) { return static_cast<float>(LoadElement<T>(data, i)); }));
+    return static_cast<float>(SumOf(
+        p.counter_count, [&](int64_t i) { return static_cast<float>(LoadElement<T>(data, i)); }));
   };
   switch (p.counter.dtype) {
-    case DType::kI32: return sum(int32_t{});
-    case DType::kF16: return sum(Half{});
-    default: return sum(float{});
+    case DType::kI32:
+      return sum(int32_t{});
+    case DType::kF16:
+      return sum(Half{});
+    default:
+      return sum(float{});
   }
 }
 
@@ -442,7 +469,7 @@ struct Rows {
   int64_t count;   // whole rows
   int64_t blocks;  // tables of a row
   int64_t rows_of_task;
-  int64_t tasks;   // of whole rows; one more has the samples that do not fill a row
+  int64_t tasks;  // of whole rows; one more has the samples that do not fill a row
 };
 
 Rows CutRows(const Params& p) {

@@ -49,11 +49,11 @@ struct Group {
 // Rows cut into blocks.
 struct Blocks {
   int64_t count;
-  int64_t rows;   // of a block; even
-  int64_t width;  // floats of one row of sums
+  int64_t rows;        // of a block; even
+  int64_t width;       // floats of one row of sums
   const float* gamma;  // in pair order
-  float* sums;    // [count][width], in pair order
-  bool stream;    // dx bypasses the caches
+  float* sums;         // [count][width], in pair order
+  bool stream;         // dx bypasses the caches
 };
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -113,7 +113,9 @@ HWY_INLINE void StoreFromPairOrder(VF a, VF b, float* p) {
 // through a buffer: a row, its last chunk and its last piece then agree about the lanes. Nothing outside the
 // elements is touched.
 
-HWY_INLINE int64_t LastPiece(int64_t count) { return count % kPiece; }  // only called when it is not 0
+HWY_INLINE int64_t LastPiece(int64_t count) {
+  return count % kPiece;
+}  // only called when it is not 0
 
 template <class T>
 HWY_INLINE VF LoadLast(const T* p, int64_t count) {
@@ -173,7 +175,8 @@ void Clear(float* sums, int64_t count) {
 }
 
 void AddTo(float* sums, const float* more, int64_t count) {
-  for (int64_t i = 0; i < count; i += LaneCount()) Store1(hn::Add(Load1(sums + i), Load1(more + i)), sums + i);
+  for (int64_t i = 0; i < count; i += LaneCount())
+    Store1(hn::Add(Load1(sums + i), Load1(more + i)), sums + i);
 }
 
 template <class T>
@@ -199,7 +202,9 @@ HWY_INLINE void Prefetch(const T* dy, const T* x, int64_t count) {
   }
 }
 
-HWY_INLINE VF Product(VF g, VF x, VF gamma, VF rstd) { return hn::Mul(hn::Mul(g, gamma), hn::Mul(x, rstd)); }
+HWY_INLINE VF Product(VF g, VF x, VF gamma, VF rstd) {
+  return hn::Mul(hn::Mul(g, gamma), hn::Mul(x, rstd));
+}
 
 HWY_INLINE VF AddProduct(VF g, VF x, VF gamma, VF rstd, VF sum) {
   return hn::MulAdd(hn::Mul(g, gamma), hn::Mul(x, rstd), sum);
@@ -265,8 +270,8 @@ struct Row {
 template <class T>
 HWY_INLINE Row<T> RowOf(const Params& p, int64_t i, int64_t column) {
   const int64_t at = i * p.cols + column;
-  return {static_cast<const T*>(p.dy) + at, static_cast<const T*>(p.x) + at, static_cast<T*>(p.dx) + at,
-          LoadFloat(p.rstd, i), 0};
+  return {static_cast<const T*>(p.dy) + at, static_cast<const T*>(p.x) + at,
+          static_cast<T*>(p.dx) + at, LoadFloat(p.rstd, i), 0};
 }
 
 // dx of one vector; u is x * rstd.
@@ -326,7 +331,8 @@ HWY_INLINE void StoreDx(VF a, VF b, T* p) {
 
 // Two vectors of one row at column i.
 template <bool stream, bool finite, class T>
-HWY_INLINE void GradientPair(const Row<T>& row, int64_t i, VF gamma0, VF gamma1, VF& sum0, VF& sum1) {
+HWY_INLINE void GradientPair(const Row<T>& row, int64_t i, VF gamma0, VF gamma1, VF& sum0,
+                             VF& sum1) {
   const F32 d;
   const VF rstd = hn::Set(d, row.rstd);
   const VF mean = hn::Set(d, row.mean);
@@ -344,7 +350,8 @@ HWY_INLINE void GradientPair(const Row<T>& row, int64_t i, VF gamma0, VF gamma1,
 
 // One row, or two that share the reads and writes of gamma and dgamma. `ahead` as in ChunkDot, from q.
 template <bool stream, bool finite, bool two, class T>
-void Gradients(const Row<T>& p, const Row<T>& q, const float* gamma, float* dgamma, int64_t count, int64_t ahead) {
+void Gradients(const Row<T>& p, const Row<T>& q, const float* gamma, float* dgamma, int64_t count,
+               int64_t ahead) {
   const F32 d;
   const int64_t lanes = LaneCount();
   int64_t i = 0;
@@ -373,8 +380,8 @@ void Gradients(const Row<T>& p, const Row<T>& q, const float* gamma, float* dgam
 
 // A finite mean says that all products of its row were finite, hence dy, gamma, u and rstd, and dx is no NaN.
 template <bool two, class T>
-HWY_INLINE void Gradients(const Row<T>& p, const Row<T>& q, const float* gamma, float* dgamma, int64_t count,
-                          int64_t ahead, bool stream) {
+HWY_INLINE void Gradients(const Row<T>& p, const Row<T>& q, const float* gamma, float* dgamma,
+                          int64_t count, int64_t ahead, bool stream) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     if (std::isfinite(p.mean) && std::isfinite(q.mean)) {
       return stream ? Gradients<true, true, two>(p, q, gamma, dgamma, count, ahead)
@@ -477,10 +484,14 @@ void SumBlocksOf(const Params& p, const Blocks& w, int64_t piece) {
 template <class Body>
 HWY_INLINE void WithType(DType dtype, const Body& body) {
   switch (dtype) {
-    case DType::kF32: return body(static_cast<float*>(nullptr));
-    case DType::kF16: return body(static_cast<Half*>(nullptr));
-    case DType::kBF16: return body(static_cast<BFloat16*>(nullptr));
-    default: return;
+    case DType::kF32:
+      return body(static_cast<float*>(nullptr));
+    case DType::kF16:
+      return body(static_cast<Half*>(nullptr));
+    case DType::kBF16:
+      return body(static_cast<BFloat16*>(nullptr));
+    default:
+      return;
   }
 }
 
@@ -532,8 +543,8 @@ int64_t ElementSize(const Params& p) { return static_cast<int64_t>(SizeOf(p.dtyp
 
 // Whole lines only: every row must start on one.
 bool Streams(const Params& p) {
-  return p.rows * p.cols * 3 * ElementSize(p) >= kStreamBytes && p.cols * ElementSize(p) % 64 == 0 &&
-         reinterpret_cast<uintptr_t>(p.dx) % 64 == 0;
+  return p.rows * p.cols * 3 * ElementSize(p) >= kStreamBytes &&
+         p.cols * ElementSize(p) % 64 == 0 && reinterpret_cast<uintptr_t>(p.dx) % 64 == 0;
 }
 
 // ---- By columns ----
@@ -561,16 +572,19 @@ void RunColumns(const Params& p, Group group, int64_t rows_of_group, const ForEa
 }
 
 // One thread and no scratch: below this a second thread costs more than it saves.
-bool IsSmall(const Params& p) { return p.rows <= 2048 && p.cols <= 32 * 1024 && p.rows * p.cols <= 32 * 1024; }
+bool IsSmall(const Params& p) {
+  return p.rows <= 2048 && p.cols <= 32 * 1024 && p.rows * p.cols <= 32 * 1024;
+}
 
 void RunSmall(const Params& p) {
   constexpr int64_t kSums = 512;
   float sums[kSums];
   float means[kSums];
   const int64_t chunks = Chunks(p);
-  RunColumns(p, {0, 0, chunks, sums, means, false}, kSums / chunks, [](int64_t tasks, const auto& task) {
-    for (int64_t i = 0; i < tasks; ++i) task(i);
-  });
+  RunColumns(p, {0, 0, chunks, sums, means, false}, kSums / chunks,
+             [](int64_t tasks, const auto& task) {
+               for (int64_t i = 0; i < tasks; ++i) task(i);
+             });
 }
 
 // Few rows give too few blocks; very long ones leave the second cache before they are read again.
@@ -604,8 +618,10 @@ Blocks CutBlocks(const Params& p) {
   w.width = CeilDiv(p.cols, 64) * 64;
   const int64_t row_bytes = w.width * static_cast<int64_t>(sizeof(float));
   const int64_t inputs = 2 * p.rows * p.cols * ElementSize(p);
-  const int64_t room = std::max(kScratchBytes, inputs / 50) / row_bytes - 1;  // one row is for gamma
-  const int64_t wanted = std::clamp(p.rows / kManyRows, std::min(kBlocks, CeilDiv(p.rows, 16)), p.rows);
+  const int64_t room =
+      std::max(kScratchBytes, inputs / 50) / row_bytes - 1;  // one row is for gamma
+  const int64_t wanted =
+      std::clamp(p.rows / kManyRows, std::min(kBlocks, CeilDiv(p.rows, 16)), p.rows);
   const int64_t blocks = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(room, 1));
   w.rows = CeilDiv(p.rows, 2 * blocks) * 2;
   w.count = CeilDiv(p.rows, w.rows);
@@ -637,7 +653,8 @@ int64_t ScratchBytes(const void* params) {
 
 void FillNan(const Params& p) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (int64_t j = 0; j < p.cols; ++j) std::memcpy(static_cast<float*>(p.dgamma) + j, &nan, sizeof(nan));
+  for (int64_t j = 0; j < p.cols; ++j)
+    std::memcpy(static_cast<float*>(p.dgamma) + j, &nan, sizeof(nan));
 }
 
 bool Fits(const Params&) { return true; }
