@@ -75,6 +75,7 @@ struct Row {
 #define ANYACL_CASE(op, name, dims, attributes, tags) {#op, {name, dims, attributes, tags}},
 constexpr Row kRows[] = {
 #include "harness/cases/activation.inc"
+#include "harness/cases/norm.inc"
 };
 #undef ANYACL_CASE
 
@@ -203,6 +204,18 @@ contract::ArgSpec FloatScalar(double value) {
 contract::ArgSpec FlagArg(bool value) {
   contract::ArgSpec arg;
   arg.flag = value;
+  return arg;
+}
+
+contract::ArgSpec IntArg(int64_t value) {
+  contract::ArgSpec arg;
+  arg.integer = value;
+  return arg;
+}
+
+contract::ArgSpec MaskArg(std::string_view bits) {
+  contract::ArgSpec arg;
+  for (char bit : bits) arg.bools.values.push_back(bit == '1');
   return arg;
 }
 

@@ -87,6 +87,8 @@ std::vector<Case> RowsOf(std::string_view op);  // "EluBackward"
 contract::ArgSpec DenseTensor(DType dtype, const Dims& dims);
 contract::ArgSpec FloatScalar(double value);
 contract::ArgSpec FlagArg(bool value);
+contract::ArgSpec IntArg(int64_t value);
+contract::ArgSpec MaskArg(std::string_view bits);  // "101"
 
 // A view of the same shape that lies differently in memory:
 //   dense       row-major

@@ -1,0 +1,1413 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// GroupNormBackward on the CPU. Every kernel sums a group first and then computes its dx from a
+// second read that should still be in a cache:
+//
+//   flat           short channels: vectors run across the channels of a group, or across groups
+//   planes         long channels: vectors run along a channel
+//   channels_last  vectors run across the channels of a row
+//
+// Determinism. Elements are summed in float over pieces whose borders depend on C, HxW and group
+// alone, and the pieces are added in double, in order: neither the number of threads nor the batch
+// around a sample changes a bit of its sums or of its dx. dgamma and dbeta add the samples of a
+// block in float and the blocks in double, in order; the blocks depend on the shape.
+#include "ops/norm/group_norm_backward.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "cpu/kernels.h"
+#include "cpu/parallel.h"
+
+#ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CPU_ONCE_
+#define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CPU_ONCE_
+namespace anyacl::cpu {
+namespace {
+
+using Params = GroupNormBackwardParams;
+
+inline constexpr int64_t kChunk = 4096;     // elements of a channel that are summed in float
+inline constexpr int64_t kPiece = 1 << 16;  // elements of a group that one thread takes at a time
+inline constexpr int64_t kChunkRows = 256;  // rows of channels-last memory, likewise
+inline constexpr int64_t kPad = 64;         // lanes of the widest vector there is
+
+// How a call is cut up and where its sums lie.
+struct Work {
+  int64_t channels;  // of a group
+  int64_t size;      // elements of a group
+  int64_t block;     // samples that share one row of sums
+  int64_t blocks;
+  int64_t width;   // floats in a row of sums, once for db and once for ds
+  float* sums;     // [blocks][2][width]; null: neither dgamma nor dbeta is wanted
+  float* partial;  // sums of chunks, where all threads share a group
+  bool stream;     // dx bypasses the caches
+
+  float* Db(int64_t b) const { return sums + b * 2 * width; }
+  float* Ds(int64_t b) const { return Db(b) + width; }
+
+  // flat: gamma of every position of a sample.
+  float* gamma;
+
+  // channels_last: `rows` rows of memory are taken as one of `row` elements, so that it fills some
+  // vectors.
+  int64_t rows;
+  int64_t row;
+  int64_t chunks;          // of a sample
+  unsigned char* samples;  // memory for the sample in work, per block
+};
+
+struct Sums {
+  double db = 0;
+  double ds = 0;
+};
+
+// c1 and c2 of a group.
+struct Means {
+  float c1;
+  float c2;
+};
+
+template <class T>
+T LoadAny(const void* data, int64_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const T*>(data) + i, sizeof(T));
+  return value;
+}
+
+// NaN without a payload: see RoundPair.
+inline float Parameter(const Params& p, const void* data, int64_t i) {
+  if (p.param_dtype == DType::kF32) {
+    const float value = LoadAny<float>(data, i);
+    return std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
+  }
+  if (p.param_dtype == DType::kF16) return static_cast<float>(LoadAny<Half>(data, i));
+  return static_cast<float>(LoadAny<BFloat16>(data, i));
+}
+
+inline float Gamma(const Params& p, int64_t c) { return p.gamma ? Parameter(p, p.gamma, c) : 1.0f; }
+
+template <class T>
+void StoreAny(T value, void* data, int64_t i) {
+  std::memcpy(static_cast<T*>(data) + i, &value, sizeof(T));
+}
+
+inline void SetParameter(const Params& p, void* data, int64_t c, double value) {
+  if (!data) return;
+  if (p.param_dtype == DType::kF32) return StoreAny(static_cast<float>(value), data, c);
+  if (p.param_dtype == DType::kF16) return StoreAny(Half(value), data, c);
+  StoreAny(BFloat16(value), data, c);
+}
+
+// The sums of one channel of one sample: into those of its block and of its group.
+inline void AddChannel(const Params& p, const Work& w, int64_t n, int64_t c, Sums channel,
+                       Sums* group) {
+  const float gamma = Gamma(p, c);
+  group->db += gamma * channel.db;
+  group->ds += gamma * channel.ds;
+  if (!w.sums) return;
+  float& db = w.Db(n / w.block)[c];
+  float& ds = w.Ds(n / w.block)[c];
+  const bool first = n % w.block == 0;
+  db = static_cast<float>(first ? channel.db : db + channel.db);
+  ds = static_cast<float>(first ? channel.ds : ds + channel.ds);
+}
+
+inline Means MeansOf(const Work& w, const Sums& group) {
+  const double size = static_cast<double>(w.size);
+  return {static_cast<float>(group.db / size), static_cast<float>(group.ds / size)};
+}
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The part of a group that one thread takes when all threads share it: channels [channel, channel +
+// count), of each the elements [begin, end).
+struct Piece {
+  int64_t channel, count, begin, end;
+};
+
+inline int64_t PiecesOfGroup(const Params& p, const Work& w) {
+  if (p.hxw >= kPiece) return w.channels * CeilDiv(p.hxw, kPiece);
+  return CeilDiv(w.channels, kPiece / p.hxw);
+}
+
+inline Piece PieceOfGroup(const Params& p, const Work& w, int64_t i) {
+  if (p.hxw >= kPiece) {
+    const int64_t per_channel = CeilDiv(p.hxw, kPiece);
+    const int64_t begin = i % per_channel * kPiece;
+    return {i / per_channel, 1, begin, std::min(begin + kPiece, p.hxw)};
+  }
+  const int64_t count = kPiece / p.hxw;
+  return {i * count, std::min(count, w.channels - i * count), 0, p.hxw};
+}
+
+// The memory channels_last needs for the sample in work. Rows are padded: whole vectors may be
+// read.
+struct SampleMemory {
+  static int64_t Stride(const Work& w) { return (w.row + kPad + 15) / 16 * 16; }
+  static int64_t Bytes(const Work& w) {
+    return Stride(w) * static_cast<int64_t>(2 * sizeof(double) + 7 * sizeof(float));
+  }
+  SampleMemory(const Work& w, int64_t block) {
+    const int64_t stride = Stride(w);
+    total = reinterpret_cast<double*>(w.samples + block * Bytes(w));
+    chunk = reinterpret_cast<float*>(total + 2 * stride);
+    mean = chunk + 2 * stride;
+    rstd = mean + stride;
+    gamma = rstd + stride;
+    c1 = gamma + stride;
+    c2 = c1 + stride;
+  }
+  double* total;  // db, then ds one stride behind it, as in chunk
+  float* chunk;
+  float *mean, *rstd, *gamma, *c1, *c2;  // of every position of a row
+};
+
+}  // namespace
+}  // namespace anyacl::cpu
+#endif  // ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CPU_ONCE_
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/norm/group_norm_backward.cpu.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+//
+#include "cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anyacl {
+namespace cpu {
+namespace HWY_NAMESPACE {
+
+HWY_INLINE int64_t LaneCount() { return static_cast<int64_t>(hn::Lanes(F32())); }
+
+template <class T>
+HWY_INLINE const T* In(const void* data) {
+  return static_cast<const T*>(data);
+}
+
+// ---- The last vector of `count` elements ----
+//
+// It ends with the last element and overlaps the vector before it; when there are fewer elements
+// than lanes it starts with the first one and goes through a buffer. Nothing outside the elements
+// is touched.
+
+HWY_INLINE int64_t LastAt(int64_t count) { return std::max<int64_t>(count - LaneCount(), 0); }
+
+// The lanes whose elements no vector before had; `rest` of them.
+HWY_INLINE hn::Mask<F32> LastMask(int64_t count, int64_t rest) {
+  const F32 d;
+  const int64_t lanes = LaneCount();
+  if (count < lanes) return hn::FirstN(d, static_cast<size_t>(rest));
+  return hn::Not(hn::FirstN(d, static_cast<size_t>(lanes - rest)));
+}
+
+// The first `count` elements, fewer than there are lanes, and zeros.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 && \
+    HWY_TARGET != HWY_SCALAR  // lanes under a false mask cannot fault
+HWY_INLINE VF LoadFirst(const float* p, int64_t count) {
+  return hn::MaskedLoad(hn::FirstN(F32(), static_cast<size_t>(count)), F32(), p);
+}
+HWY_INLINE VF LoadFirst(const Half* p, int64_t count) {
+  return FloatOfHalf(hn::MaskedLoad(hn::FirstN(U16(), static_cast<size_t>(count)), U16(), Bits(p)));
+}
+HWY_INLINE VF LoadFirst(const BFloat16* p, int64_t count) {
+  const auto v = hn::MaskedLoad(hn::FirstN(U16(), static_cast<size_t>(count)), U16(), Bits(p));
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), v)));
+}
+HWY_INLINE void StoreFirst(VF v, float* p, int64_t count) {
+  hn::BlendedStore(v, hn::FirstN(F32(), static_cast<size_t>(count)), F32(), p);
+}
+template <class T>
+HWY_INLINE void StoreFirst(VF v, T* p, int64_t count) {
+  T buffer[hn::MaxLanes(F32())];
+  Store1(v, buffer);
+  hn::BlendedStore(hn::LoadU(U16(), Bits(buffer)), hn::FirstN(U16(), static_cast<size_t>(count)),
+                   U16(), Bits(p));
+}
+#else
+template <class T>
+HWY_INLINE VF LoadFirst(const T* p, int64_t count) {
+  T buffer[hn::MaxLanes(F32())] = {};
+  std::memcpy(buffer, p, static_cast<size_t>(count) * sizeof(T));
+  return Load1(buffer);
+}
+template <class T>
+HWY_INLINE void StoreFirst(VF v, T* p, int64_t count) {
+  T buffer[hn::MaxLanes(F32())];
+  Store1(v, buffer);
+  std::memcpy(p, buffer, static_cast<size_t>(count) * sizeof(T));
+}
+#endif
+
+template <class T>
+HWY_INLINE VF LoadLast(const T* p, int64_t count) {
+  return count >= LaneCount() ? Load1(p + count - LaneCount()) : LoadFirst(p, count);
+}
+
+template <class T>
+HWY_INLINE void StoreLast(VF v, T* p, int64_t count) {
+  count >= LaneCount() ? Store1(v, p + count - LaneCount()) : StoreFirst(v, p, count);
+}
+
+// ---- Fetching ahead ----
+
+// `count` elements from p on, into the second cache. They may lie outside of the array: nothing is
+// read.
+template <class T>
+HWY_INLINE void Fetch(const T* p, int64_t count) {
+  for (int64_t i = 0; i < count; i += kLineBytes / sizeof(T)) __builtin_prefetch(p + i, 0, 2);
+}
+
+// So far ahead one stream of reads is worth asking for; alone the machine keeps too few lines in
+// flight.
+template <class T>
+inline constexpr int64_t kAhead = 2048 / sizeof(T);
+
+// ---- dx of a range ----
+
+HWY_INLINE VF Normal(VF x, VF mean, VF rstd) { return hn::Mul(hn::Sub(x, mean), rstd); }
+
+HWY_INLINE VF Gradient(VF g, VF xhat, VF gamma, VF c1, VF c2, VF rstd) {
+  return hn::Mul(rstd, hn::MulAdd(gamma, g, hn::NegMulSub(xhat, c2, c1)));
+}
+
+// Where the coefficients of an element come from. kInOrder: they depend on its position.
+struct ChannelCoefficients {
+  static constexpr bool kInOrder = false;
+  float mean, rstd, gamma;
+  Means means;
+
+  ChannelCoefficients From(int64_t) const { return *this; }
+  HWY_INLINE VF At(int64_t, VF g, VF x) const {
+    const F32 d;
+    const VF r = hn::Set(d, rstd);
+    return Gradient(g, Normal(x, hn::Set(d, mean), r), hn::Set(d, gamma), hn::Set(d, means.c1),
+                    hn::Set(d, means.c2), r);
+  }
+};
+
+struct GroupCoefficients {
+  static constexpr bool kInOrder = true;
+  float mean, rstd;
+  Means means;
+  const float* gamma;
+
+  GroupCoefficients From(int64_t i) const { return {mean, rstd, means, gamma + i}; }
+  HWY_INLINE VF At(int64_t i, VF g, VF x) const {
+    const F32 d;
+    const VF r = hn::Set(d, rstd);
+    return Gradient(g, Normal(x, hn::Set(d, mean), r), hn::LoadU(d, gamma + i),
+                    hn::Set(d, means.c1), hn::Set(d, means.c2), r);
+  }
+};
+
+struct RowCoefficients {
+  static constexpr bool kInOrder = true;
+  const float *mean, *rstd, *gamma, *c1, *c2;
+
+  RowCoefficients From(int64_t i) const { return {mean + i, rstd + i, gamma + i, c1 + i, c2 + i}; }
+  HWY_INLINE VF At(int64_t i, VF g, VF x) const {
+    const F32 d;
+    const VF r = hn::LoadU(d, rstd + i);
+    return Gradient(g, Normal(x, hn::LoadU(d, mean + i), r), hn::LoadU(d, gamma + i),
+                    hn::LoadU(d, c1 + i), hn::LoadU(d, c2 + i), r);
+  }
+};
+
+// Pairs in memory order, where Load2 and Stream2 may use an order of their own.
+template <class T>
+HWY_INLINE void StreamInOrder(VF a, VF b, T* p) {
+  Stream2(a, b, p);
+}
+#if HWY_TARGET != HWY_SCALAR
+HWY_INLINE void StreamInOrder(VF a, VF b, BFloat16* p) {
+  const auto low = Narrow(hn::ShiftRight<16>(RoundToUpper16(a)));
+  const auto high = Narrow(hn::ShiftRight<16>(RoundToUpper16(b)));
+  hn::Stream(hn::Combine(Pair16(), high, low), Pair16(), Bits(p));
+}
+#endif
+
+template <bool in_order, class T>
+HWY_INLINE void LoadPair(const T* p, VF& a, VF& b) {
+  if constexpr (in_order) {
+    a = Load1(p);
+    b = Load1(p + LaneCount());
+  } else {
+    Load2(p, a, b);
+  }
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Two vectors as Load2 made them, rounded to nearest even. A NaN stays one without the care that
+// Store2 takes: those that arithmetic makes, or takes over from BFloat16 elements, have no low bits
+// that could carry.
+HWY_INLINE hn::Vec<Pair16> RoundPair(VF even, VF odd) {
+  const U32 du;
+  const VU low = hn::BitCast(du, even);
+  const VU high = hn::BitCast(du, odd);
+  const VU one = hn::Set(du, 1);
+  const VU half = hn::Set(du, 0x7fff);
+  const VU rounded_low = hn::Add(hn::Add(low, half), hn::And(hn::ShiftRight<16>(low), one));
+  const VU rounded_high = hn::Add(hn::Add(high, half), hn::And(hn::ShiftRight<16>(high), one));
+  return hn::OddEven(hn::BitCast(Pair16(), rounded_high),
+                     hn::BitCast(Pair16(), hn::ShiftRight<16>(rounded_low)));
+}
+template <bool stream>
+HWY_INLINE void StoreAsLoaded(VF even, VF odd, BFloat16* p) {
+  if constexpr (stream) {
+    hn::Stream(RoundPair(even, odd), Pair16(), Bits(p));
+  } else {
+    hn::StoreU(RoundPair(even, odd), Pair16(), Bits(p));
+  }
+}
+#endif
+
+template <bool stream, class T>
+HWY_INLINE void StoreAsLoaded(VF a, VF b, T* p) {
+  if constexpr (stream) {
+    Stream2(a, b, p);
+  } else {
+    Store2(a, b, p);
+  }
+}
+
+template <bool in_order, bool stream, class T>
+HWY_INLINE void StorePair(VF a, VF b, T* p) {
+  if constexpr (!in_order) {
+    StoreAsLoaded<stream>(a, b, p);
+  } else if constexpr (stream) {
+    StreamInOrder(a, b, p);
+  } else {
+    Store1(a, p);
+    Store1(b, p + LaneCount());
+  }
+}
+
+// Whole pairs of vectors; gives the number of elements done. Meanwhile the elements `ahead` of
+// them, if any, are fetched: while dx is written nothing else asks the memory for what comes next.
+template <bool stream, class T, class Coefficients>
+HWY_INLINE int64_t GradientPairs(const T* dy, const T* x, T* dx, int64_t count, Coefficients f,
+                                 int64_t ahead) {
+  constexpr bool in_order = Coefficients::kInOrder;
+  const int64_t step = static_cast<int64_t>(PairLanes());
+  int64_t i = 0;
+  for (; i + step <= count; i += step) {
+    VF g0, g1, x0, x1;
+    if (stream && ahead > 0) {
+      Fetch(dy + i + ahead, step);
+      Fetch(x + i + ahead, step);
+    }
+    LoadPair<in_order>(dy + i, g0, g1);
+    LoadPair<in_order>(x + i, x0, x1);
+    StorePair<in_order, stream>(f.At(i, g0, x0), f.At(i + LaneCount(), g1, x1), dx + i);
+  }
+  return i;
+}
+
+template <class T, class Coefficients>
+void PlainGradients(const T* dy, const T* x, T* dx, int64_t count, Coefficients f) {
+  const int64_t lanes = LaneCount();
+  int64_t i = GradientPairs<false>(dy, x, dx, count, f, 0);
+  for (; i + lanes <= count; i += lanes) {  // at most once
+    Store1(f.At(i, Load1(dy + i), Load1(x + i)), dx + i);
+  }
+  if (i < count) StoreLast(f.At(LastAt(count), LoadLast(dy, count), LoadLast(x, count)), dx, count);
+}
+
+// Streams whole lines of dx and leaves the broken ones at both ends to PlainGradients.
+template <class T, class Coefficients>
+void StreamedGradients(const T* dy, const T* x, T* dx, int64_t count, Coefficients f,
+                       int64_t ahead) {
+  const int64_t unit = std::max<int64_t>(PairLanes(), kLineBytes / sizeof(T));
+  const int64_t head = ElementsToLine(dx);
+  const int64_t body = head < 0 || head > count ? 0 : (count - head) / unit * unit;
+  if (body == 0) return PlainGradients(dy, x, dx, count, f);
+  if (head > 0) PlainGradients(dy, x, dx, head, f);
+  GradientPairs<true>(dy + head, x + head, dx + head, body, f.From(head), ahead);
+  EndStream();
+  const int64_t done = head + body;
+  if (done < count) PlainGradients(dy + done, x + done, dx + done, count - done, f.From(done));
+}
+
+template <class T, class Coefficients>
+HWY_INLINE void Gradients(const T* dy, const T* x, T* dx, int64_t count, Coefficients f,
+                          bool stream, int64_t ahead = 0) {
+  stream ? StreamedGradients(dy, x, dx, count, f, ahead) : PlainGradients(dy, x, dx, count, f);
+}
+
+// ---- planes ----
+
+struct ChunkSums {
+  float db, ds;
+};
+
+// At most kChunk elements of one channel. Without products only db is computed, to the same bits.
+template <bool products, class T>
+ChunkSums SumChunk(const T* dy, const T* x, int64_t count, float mean, float rstd) {
+  const F32 d;
+  const int64_t lanes = LaneCount();
+  const int64_t pair = 2 * lanes;
+  const VF m = hn::Set(d, mean);
+  const VF r = hn::Set(d, rstd);
+  VF db0 = hn::Zero(d), db1 = db0, db2 = db0, db3 = db0, ds0 = db0, ds1 = db0, ds2 = db0, ds3 = db0;
+  int64_t i = 0;
+  for (; i + 2 * pair <= count; i += 2 * pair) {
+    VF g0, g1, g2, g3;
+    Fetch(dy + i + kAhead<T>, 2 * pair);
+    if (products) Fetch(x + i + kAhead<T>, 2 * pair);
+    Load2(dy + i, g0, g1);
+    Load2(dy + i + pair, g2, g3);
+    db0 = hn::Add(db0, g0);
+    db1 = hn::Add(db1, g1);
+    db2 = hn::Add(db2, g2);
+    db3 = hn::Add(db3, g3);
+    if constexpr (products) {
+      VF x0, x1, x2, x3;
+      Load2(x + i, x0, x1);
+      Load2(x + i + pair, x2, x3);
+      ds0 = hn::MulAdd(g0, Normal(x0, m, r), ds0);
+      ds1 = hn::MulAdd(g1, Normal(x1, m, r), ds1);
+      ds2 = hn::MulAdd(g2, Normal(x2, m, r), ds2);
+      ds3 = hn::MulAdd(g3, Normal(x3, m, r), ds3);
+    }
+  }
+  for (; i + lanes <= count; i += lanes) {  // at most three times
+    const VF g = Load1(dy + i);
+    db0 = hn::Add(db0, g);
+    if constexpr (products) ds0 = hn::MulAdd(g, Normal(Load1(x + i), m, r), ds0);
+  }
+  if (i < count) {
+    const auto mask = LastMask(count, count - i);
+    const VF g = LoadLast(dy, count);
+    db1 = hn::Add(db1, hn::IfThenElseZero(mask, g));
+    if constexpr (products) {
+      ds1 = hn::Add(ds1, hn::IfThenElseZero(mask, hn::Mul(g, Normal(LoadLast(x, count), m, r))));
+    }
+  }
+  const VF db = hn::Add(hn::Add(db0, db1), hn::Add(db2, db3));
+  const VF ds = hn::Add(hn::Add(ds0, ds1), hn::Add(ds2, ds3));
+  return {hn::GetLane(hn::SumOfLanes(d, db)), products ? hn::GetLane(hn::SumOfLanes(d, ds)) : 0.0f};
+}
+
+// One group of a row-major call.
+template <class T>
+struct PlaneGroup {
+  PlaneGroup(const Params& params, const Work& work, int64_t sample, int64_t group)
+      : p(params), w(work), n(sample), g(group) {
+    const int64_t i = n * p.groups + g;
+    dy = In<T>(p.dy) + i * w.size;
+    x = In<T>(p.x) + i * w.size;
+    dx = p.dx ? static_cast<T*>(p.dx) + i * w.size : nullptr;
+    mean = Parameter(p, p.mean, i);
+    rstd = Parameter(p, p.rstd, i);
+  }
+
+  int64_t ChunksOfChannel() const { return CeilDiv(p.hxw, kChunk); }
+
+  ChunkSums Chunk(int64_t channel, int64_t chunk) const {
+    const int64_t begin = chunk * kChunk;
+    const int64_t count = std::min(kChunk, p.hxw - begin);
+    const int64_t at = channel * p.hxw + begin;
+    const bool products = p.dx || p.dgamma;
+    return products ? SumChunk<true>(dy + at, x + at, count, mean, rstd)
+                    : SumChunk<false>(dy + at, x + at, count, mean, rstd);
+  }
+
+  void AddPartial(int64_t channel, const float* sums, Sums* group) const {
+    Sums total;
+    for (int64_t k = 0; k < ChunksOfChannel(); ++k) {
+      total.db += sums[2 * k];
+      total.ds += sums[2 * k + 1];
+    }
+    AddChannel(p, w, n, g * w.channels + channel, total, group);
+  }
+
+  void AddWhole(int64_t channel, Sums* group) const {
+    Sums total;
+    for (int64_t k = 0; k < ChunksOfChannel(); ++k) {
+      const ChunkSums chunk = Chunk(channel, k);
+      total.db += chunk.db;
+      total.ds += chunk.ds;
+    }
+    AddChannel(p, w, n, g * w.channels + channel, total, group);
+  }
+
+  // Elements [begin, end) of a channel.
+  void WriteDx(int64_t channel, int64_t begin, int64_t end, Means means, int64_t ahead) const {
+    const int64_t at = channel * p.hxw + begin;
+    const ChannelCoefficients f{mean, rstd, Gamma(p, g * w.channels + channel), means};
+    Gradients(dy + at, x + at, dx + at, end - begin, f, w.stream, ahead);
+  }
+
+  const Params& p;
+  const Work& w;
+  int64_t n, g;
+  const T* dy;
+  const T* x;
+  T* dx;
+  float mean, rstd;
+};
+
+// A whole group by one thread. Backwards the second time: what was read last is nearest. The next
+// group starts `ahead` elements behind; 0: unknown.
+template <class T>
+void WholePlanes(const PlaneGroup<T>& group, int64_t ahead) {
+  const Params& p = group.p;
+  const int64_t channels = group.w.channels;
+  Sums sums;
+  for (int64_t c = 0; c < channels; ++c) group.AddWhole(c, &sums);
+  if (!p.dx) return;
+  const Means means = MeansOf(group.w, sums);
+  for (int64_t c = channels - 1; c >= 0; --c) {
+    for (int64_t begin = (p.hxw - 1) / kPiece * kPiece; begin >= 0; begin -= kPiece) {
+      group.WriteDx(c, begin, std::min(begin + kPiece, p.hxw), means, ahead);
+    }
+  }
+}
+
+template <class T>
+void PlaneRangeOf(const Params& p, const Work& w, int64_t first, int64_t last) {
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t begin = i / p.groups * w.block;
+    const int64_t end = std::min(begin + w.block, p.n);
+    for (int64_t n = begin; n < end; ++n) {
+      const bool next_is_neighbour = w.block == 1 && i + 1 < last;
+      WholePlanes(PlaneGroup<T>(p, w, n, i % p.groups), next_is_neighbour ? w.size : 0);
+    }
+  }
+}
+
+// Groups [first, last) of [blocks, groups]: in each all samples of the block.
+void PlaneRange(const Params& p, const Work& w, int64_t first, int64_t last) {
+  NoteTarget();
+  switch (p.dtype) {
+    case DType::kF32:
+      return PlaneRangeOf<float>(p, w, first, last);
+    case DType::kF16:
+      return PlaneRangeOf<Half>(p, w, first, last);
+    case DType::kBF16:
+      return PlaneRangeOf<BFloat16>(p, w, first, last);
+    default:
+      return;
+  }
+}
+
+template <class T>
+void PlanePieceSums(const PlaneGroup<T>& group, const Piece& piece) {
+  const int64_t chunks = group.ChunksOfChannel();
+  for (int64_t c = piece.channel; c < piece.channel + piece.count; ++c) {
+    for (int64_t k = piece.begin / kChunk; k < CeilDiv(piece.end, kChunk); ++k) {
+      const ChunkSums sums = group.Chunk(c, k);
+      float* const to = group.w.partial + 2 * (c * chunks + k);
+      to[0] = sums.db;
+      to[1] = sums.ds;
+    }
+  }
+}
+
+template <class T>
+void SharedPlanesOf(const Params& p, const Work& w, int64_t n, int64_t g) {
+  const PlaneGroup<T> group(p, w, n, g);
+  const int64_t pieces = PiecesOfGroup(p, w);
+  ParallelFor(pieces, [&](int64_t i) { PlanePieceSums(group, PieceOfGroup(p, w, i)); });
+  Sums sums;
+  for (int64_t c = 0; c < w.channels; ++c) {
+    group.AddPartial(c, w.partial + 2 * c * group.ChunksOfChannel(), &sums);
+  }
+  if (!p.dx) return;
+  const Means means = MeansOf(w, sums);
+  ParallelFor(pieces, [&](int64_t i) {
+    const Piece piece = PieceOfGroup(p, w, pieces - 1 - i);
+    for (int64_t c = piece.channel + piece.count - 1; c >= piece.channel; --c) {
+      group.WriteDx(c, piece.begin, piece.end, means, kAhead<T>);
+    }
+  });
+}
+
+// One group by all threads.
+void SharedPlanes(const Params& p, const Work& w, int64_t n, int64_t g) {
+  NoteTarget();
+  switch (p.dtype) {
+    case DType::kF32:
+      return SharedPlanesOf<float>(p, w, n, g);
+    case DType::kF16:
+      return SharedPlanesOf<Half>(p, w, n, g);
+    case DType::kBF16:
+      return SharedPlanesOf<BFloat16>(p, w, n, g);
+    default:
+      return;
+  }
+}
+
+// ---- flat: groups longer than a vector ----
+
+// Adds one vector to the sums of its positions and of its group.
+HWY_INLINE void AddVector(VF g, VF product, VF gamma, float* db, float* ds, VF& c1, VF& c2) {
+  if (db) {
+    Store1(hn::Add(Load1(db), g), db);
+    Store1(hn::Add(Load1(ds), product), ds);
+  }
+  c1 = hn::MulAdd(gamma, g, c1);
+  c2 = hn::MulAdd(gamma, product, c2);
+}
+
+// At most kChunk positions. db is null when nobody wants the sums of positions.
+template <class T>
+HWY_INLINE ChunkSums SumPositions(const T* dy, const T* x, int64_t count, float mean, float rstd,
+                                  const float* gamma, float* db, float* ds) {
+  const F32 d;
+  const int64_t lanes = LaneCount();
+  const VF m = hn::Set(d, mean);
+  const VF r = hn::Set(d, rstd);
+  const auto from = [db](float* sums, int64_t i) { return db ? sums + i : nullptr; };
+  VF c1 = hn::Zero(d), c2 = c1, e1 = c1, e2 = c1;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const VF g0 = Load1(dy + i);
+    const VF g1 = Load1(dy + i + lanes);
+    const VF h0 = hn::Mul(g0, Normal(Load1(x + i), m, r));
+    const VF h1 = hn::Mul(g1, Normal(Load1(x + i + lanes), m, r));
+    AddVector(g0, h0, Load1(gamma + i), from(db, i), from(ds, i), c1, c2);
+    AddVector(g1, h1, Load1(gamma + i + lanes), from(db, i + lanes), from(ds, i + lanes), e1, e2);
+  }
+  for (; i + lanes <= count; i += lanes) {  // at most once
+    const VF g = Load1(dy + i);
+    AddVector(g, hn::Mul(g, Normal(Load1(x + i), m, r)), Load1(gamma + i), from(db, i), from(ds, i),
+              c1, c2);
+  }
+  if (i < count) {
+    const auto mask = LastMask(count, count - i);
+    const int64_t at = LastAt(count);
+    const VF g = hn::IfThenElseZero(mask, LoadLast(dy, count));
+    const VF h = hn::IfThenElseZero(mask, hn::Mul(g, Normal(LoadLast(x, count), m, r)));
+    AddVector(g, h, hn::IfThenElseZero(mask, Load1(gamma + at)), from(db, at), from(ds, at), e1,
+              e2);
+  }
+  return {hn::GetLane(hn::SumOfLanes(d, hn::Add(c1, e1))),
+          hn::GetLane(hn::SumOfLanes(d, hn::Add(c2, e2)))};
+}
+
+template <class T>
+void LongGroup(const Params& p, const Work& w, int64_t n, int64_t g) {
+  const int64_t i = n * p.groups + g;
+  const T* const dy = In<T>(p.dy) + i * w.size;
+  const T* const x = In<T>(p.x) + i * w.size;
+  const float mean = Parameter(p, p.mean, i);
+  const float rstd = Parameter(p, p.rstd, i);
+  const float* const gamma = w.gamma + g * w.size;
+  Sums sums;
+  for (int64_t at = 0; at < w.size; at += kChunk) {
+    const int64_t count = std::min(kChunk, w.size - at);
+    const int64_t position = g * w.size + at;
+    const ChunkSums chunk = SumPositions(dy + at, x + at, count, mean, rstd, gamma + at,
+                                         w.sums ? w.Db(n / w.block) + position : nullptr,
+                                         w.sums ? w.Ds(n / w.block) + position : nullptr);
+    sums.db += chunk.db;
+    sums.ds += chunk.ds;
+  }
+  if (!p.dx) return;
+  const GroupCoefficients f{mean, rstd, MeansOf(w, sums), gamma};
+  Gradients(dy, x, static_cast<T*>(p.dx) + i * w.size, w.size, f, w.stream);
+}
+
+// ---- flat: several groups in one vector ----
+
+// Moves of lanes for groups of `size` lanes, of which a vector holds whole ones only.
+class Lanes {
+ public:
+  explicit Lanes(int64_t size)
+      : size_(static_cast<int>(size)), butterfly_((size & (size - 1)) == 0) {
+    const F32 d;
+    const I32 di;
+    groups_ = LaneCount() / size;
+    used_ = groups_ * size;
+    const auto lane = hn::Iota(di, 0);
+    const VF group = hn::Div(hn::Add(hn::ConvertTo(d, lane), hn::Set(d, 0.5f)),
+                             hn::Set(d, static_cast<float>(size)));
+    const auto first = hn::Mul(hn::ConvertTo(di, group), hn::Set(di, size_));
+    const auto used = hn::Lt(lane, hn::Set(di, static_cast<int>(used_)));
+    hn::StoreU(hn::IfThenElseZero(used, hn::ConvertTo(di, group)), di, group_);
+    hn::StoreU(hn::IfThenElse(used, first, lane), di, first_);
+    // The sum of a window of w lanes becomes one of 2*w, and one more lane where the binary size
+    // has a 1.
+    int window = 1;
+    for (int bit = HighestBit(size_) / 2; bit > 0; bit /= 2) {
+      AddStep(window, false);
+      window *= 2;
+      if ((size_ & bit) == 0) continue;
+      AddStep(window, true);
+      window += 1;
+    }
+  }
+
+  int64_t used() const { return used_; }
+  int64_t groups() const { return groups_; }
+
+  // Element i of v to all lanes of group i.
+  HWY_INLINE VF Spread(VF v) const {
+    return hn::TableLookupLanes(v, hn::SetTableIndices(F32(), group_));
+  }
+
+  // In all lanes of a group: the sum of its lanes, added in an order that does not depend on its
+  // place.
+  HWY_INLINE void Sum(VF& a, VF& b) const {
+    const F32 d;
+    const VF a1 = a, b1 = b;
+    for (int i = 0; i < steps_; ++i) {
+      const auto indices = hn::SetTableIndices(d, step_[i]);
+      a = hn::Add(a, hn::TableLookupLanes(adds_one_[i] ? a1 : a, indices));
+      b = hn::Add(b, hn::TableLookupLanes(adds_one_[i] ? b1 : b, indices));
+    }
+    if (butterfly_) return;
+    const auto first = hn::SetTableIndices(d, first_);
+    a = hn::TableLookupLanes(a, first);
+    b = hn::TableLookupLanes(b, first);
+  }
+
+ private:
+  static int HighestBit(int v) {
+    int bit = 1;
+    while (bit * 2 <= v) bit *= 2;
+    return bit;
+  }
+
+  // Where the size is a power of two a butterfly, which leaves the same sum in all lanes; else a
+  // rotation inside the group. Lanes that are not used stay what they are.
+  void AddStep(int by, bool adds_one) {
+    const I32 di;
+    const auto lane = hn::Iota(di, 0);
+    const auto size = hn::Set(di, size_);
+    const auto used = hn::Lt(lane, hn::Set(di, static_cast<int>(used_)));
+    const auto end = hn::Add(hn::LoadU(di, first_), size);
+    const auto moved = hn::Add(lane, hn::Set(di, by));
+    const auto rotated = hn::IfThenElse(hn::Lt(moved, end), moved, hn::Sub(moved, size));
+    const auto from = butterfly_ ? hn::Xor(lane, hn::Set(di, by)) : rotated;
+    hn::StoreU(hn::IfThenElse(used, from, lane), di, step_[steps_]);
+    adds_one_[steps_++] = adds_one;
+  }
+
+  static constexpr size_t kMost = hn::MaxLanes(F32());
+  static constexpr int kMostSteps = 12;  // two per bit of a size of up to 64
+  int size_;
+  bool butterfly_;
+  int64_t groups_;
+  int64_t used_;
+  int steps_ = 0;
+  bool adds_one_[kMostSteps];
+  alignas(64) int32_t step_[kMostSteps][kMost];
+  alignas(64) int32_t group_[kMost];
+  alignas(64) int32_t first_[kMost];
+};
+
+// dx of the groups in one vector; the products of its elements are handed back for the sums of
+// positions. share is 1 / size of a group: a vector division would cost as much as all else.
+HWY_INLINE VF ShortGroups(const Lanes& lanes, VF g, VF x, VF means, VF rstds, VF gamma, VF share,
+                          VF& product) {
+  const VF rstd = lanes.Spread(rstds);
+  const VF xhat = Normal(x, lanes.Spread(means), rstd);
+  product = hn::Mul(g, xhat);
+  const VF scaled = hn::Mul(gamma, g);
+  VF sum1 = scaled;
+  VF sum2 = hn::Mul(scaled, xhat);
+  lanes.Sum(sum1, sum2);
+  return hn::Mul(rstd, hn::NegMulAdd(share, hn::MulAdd(xhat, sum2, sum1), scaled));
+}
+
+// Groups [first, first + count) of [n, groups], which are neighbours in memory. Sums of positions
+// are those of block b; a vector may reach into the next sample, then positions behind the first
+// sample are used.
+template <class T, class P>
+void ShortGroupRange(const Params& p, const Work& w, int64_t b, int64_t first, int64_t count) {
+  const Lanes lanes(w.size);
+  const int64_t step = lanes.groups();
+  const int64_t step_elements = lanes.used();
+  const int64_t sample = p.c * p.hxw;
+  const int64_t advance = step_elements % sample;
+  const auto used = hn::FirstN(F32(), static_cast<size_t>(step_elements));
+  const VF share = hn::Set(F32(), 1.0f / static_cast<float>(w.size));
+  const T* dy = In<T>(p.dy) + first * w.size;
+  const T* x = In<T>(p.x) + first * w.size;
+  T* dx = p.dx ? static_cast<T*>(p.dx) + first * w.size : nullptr;
+  const P* mean = In<P>(p.mean) + first;
+  const P* rstd = In<P>(p.rstd) + first;
+  const float* const gamma = w.gamma;
+  float* const db = w.sums ? w.Db(b) : nullptr;
+  float* const ds = w.sums ? w.Ds(b) : nullptr;
+  int64_t position = first % p.groups * w.size;
+  const auto next = [&] {
+    dy += step_elements;
+    x += step_elements;
+    if (dx) dx += step_elements;
+    mean += step;
+    rstd += step;
+    count -= step;
+    position += advance;
+    if (position >= sample) position -= sample;
+  };
+  // As many groups left as there are lanes: whole vectors may be read and, as later ones mend them,
+  // written.
+  for (; count >= LaneCount(); next()) {
+    const VF g = Load1(dy);
+    VF product;
+    const VF v = ShortGroups(lanes, g, Load1(x), Load1(mean), Load1(rstd), Load1(gamma + position),
+                             share, product);
+    if (dx) Store1(v, dx);
+    if (!db) continue;
+    Store1(hn::Add(Load1(db + position), hn::IfThenElseZero(used, g)), db + position);
+    Store1(hn::Add(Load1(ds + position), hn::IfThenElseZero(used, product)), ds + position);
+  }
+  for (; count > 0; next()) {
+    const int64_t groups = std::min(step, count);
+    const int64_t elements = groups * w.size;
+    const VF g = LoadFirst(dy, elements);
+    VF product;
+    const VF v = ShortGroups(lanes, g, LoadFirst(x, elements), LoadFirst(mean, groups),
+                             LoadFirst(rstd, groups), Load1(gamma + position), share, product);
+    if (dx) StoreFirst(v, dx, elements);
+    if (!db) continue;
+    StoreFirst(hn::Add(LoadFirst(db + position, elements), g), db + position, elements);
+    StoreFirst(hn::Add(LoadFirst(ds + position, elements), product), ds + position, elements);
+  }
+}
+
+template <class T>
+void ShortGroupRange(const Params& p, const Work& w, int64_t b, int64_t first, int64_t count) {
+  if constexpr (sizeof(T) < sizeof(float)) {
+    if (p.param_dtype == p.dtype) return ShortGroupRange<T, T>(p, w, b, first, count);
+  }
+  ShortGroupRange<T, float>(p, w, b, first, count);
+}
+
+// Groups [begin, end) of all samples of a block.
+template <class T>
+void FlatBlock(const Params& p, const Work& w, int64_t b, int64_t begin, int64_t end) {
+  const bool is_short = w.size <= LaneCount();
+  const bool whole = begin == 0 && end == p.groups;
+  const int64_t first = b * w.block;
+  const int64_t last = std::min(first + w.block, p.n);
+  if (w.sums) {
+    // What a vector of short groups reaches behind the sample belongs to whoever has the last
+    // group.
+    const int64_t places = (end - begin) * w.size + (end == p.groups ? kPad : 0);
+    std::memset(w.Db(b) + begin * w.size, 0, places * sizeof(float));
+    std::memset(w.Ds(b) + begin * w.size, 0, places * sizeof(float));
+  }
+  if (is_short && whole) {
+    return ShortGroupRange<T>(p, w, b, first * p.groups, (last - first) * p.groups);
+  }
+  for (int64_t n = first; n < last && is_short; ++n) {
+    ShortGroupRange<T>(p, w, b, n * p.groups + begin, end - begin);
+  }
+  for (int64_t g = begin; g < end && !is_short; ++g) {
+    for (int64_t n = first; n < last; ++n) LongGroup<T>(p, w, n, g);
+  }
+}
+
+template <class T>
+void FlatRangeOf(const Params& p, const Work& w, int64_t first, int64_t last) {
+  while (first < last) {
+    const int64_t b = first / p.groups;
+    const int64_t begin = first % p.groups;
+    const int64_t end = std::min(p.groups, begin + last - first);
+    FlatBlock<T>(p, w, b, begin, end);
+    first += end - begin;
+  }
+}
+
+// Groups [first, last) of [blocks, groups]: in each all samples of the block.
+void FlatRange(const Params& p, const Work& w, int64_t first, int64_t last) {
+  NoteTarget();
+  switch (p.dtype) {
+    case DType::kF32:
+      return FlatRangeOf<float>(p, w, first, last);
+    case DType::kF16:
+      return FlatRangeOf<Half>(p, w, first, last);
+    case DType::kBF16:
+      return FlatRangeOf<BFloat16>(p, w, first, last);
+    default:
+      return;
+  }
+}
+
+// ---- channels_last ----
+
+// Adds `rows` rows of `width` elements to the sums of their positions.
+template <int rows, class T>
+HWY_INLINE void AddRows(const T* dy, const T* x, int64_t stride, int64_t width,
+                        const SampleMemory& s, float* db, float* ds) {
+  const int64_t lanes = LaneCount();
+  int64_t i = 0;
+  for (; i + lanes <= width; i += lanes) {
+    const VF mean = Load1(s.mean + i);
+    const VF rstd = Load1(s.rstd + i);
+    VF g = Load1(dy + i);
+    VF product = hn::Mul(g, Normal(Load1(x + i), mean, rstd));
+    if constexpr (rows == 2) {
+      const VF g1 = Load1(dy + stride + i);
+      product = hn::MulAdd(g1, Normal(Load1(x + stride + i), mean, rstd), product);
+      g = hn::Add(g, g1);
+    }
+    Store1(hn::Add(Load1(db + i), g), db + i);
+    Store1(hn::Add(Load1(ds + i), product), ds + i);
+  }
+  if (i == width) return;
+  const auto mask = LastMask(width, width - i);
+  const int64_t at = LastAt(width);
+  for (int row = 0; row < rows; ++row) {
+    const VF g = LoadLast(dy + row * stride, width);
+    const VF product = hn::Mul(
+        g, Normal(LoadLast(x + row * stride, width), Load1(s.mean + at), Load1(s.rstd + at)));
+    Store1(hn::Add(Load1(db + at), hn::IfThenElseZero(mask, g)), db + at);
+    Store1(hn::Add(Load1(ds + at), hn::IfThenElseZero(mask, product)), ds + at);
+  }
+}
+
+// One sample of a channels-last call: whole rows of w.row elements and what is left behind the last
+// one.
+template <class T>
+struct LastSample {
+  LastSample(const Params& params, const Work& work, int64_t sample)
+      : p(params), w(work), n(sample) {
+    const int64_t start = n * p.hxw * p.c;
+    dy = In<T>(p.dy) + start;
+    x = In<T>(p.x) + start;
+    dx = p.dx ? static_cast<T*>(p.dx) + start : nullptr;
+    whole_rows = p.hxw / w.rows;
+    rest = p.hxw % w.rows * p.c;
+  }
+
+  bool IsLast(int64_t chunk) const { return chunk == w.chunks - 1; }
+  int64_t Begin(int64_t chunk) const { return chunk * kChunkRows; }
+  int64_t End(int64_t chunk) const { return std::min(Begin(chunk) + kChunkRows, whole_rows); }
+
+  void SumChunk(int64_t chunk, const SampleMemory& s, float* db, float* ds) const {
+    std::memset(db, 0, w.row * sizeof(float));
+    std::memset(ds, 0, w.row * sizeof(float));
+    int64_t i = Begin(chunk);
+    for (; i + 2 <= End(chunk); i += 2)
+      AddRows<2>(dy + i * w.row, x + i * w.row, w.row, w.row, s, db, ds);
+    if (i < End(chunk)) AddRows<1>(dy + i * w.row, x + i * w.row, 0, w.row, s, db, ds);
+    const int64_t end = whole_rows * w.row;
+    if (IsLast(chunk) && rest > 0) AddRows<1>(dy + end, x + end, 0, rest, s, db, ds);
+  }
+
+  void WriteDx(int64_t chunk, const SampleMemory& s) const {
+    const RowCoefficients f{s.mean, s.rstd, s.gamma, s.c1, s.c2};
+    const int64_t end = whole_rows * w.row;
+    if (IsLast(chunk) && rest > 0) PlainGradients(dy + end, x + end, dx + end, rest, f);
+    for (int64_t i = End(chunk) - 1; i >= Begin(chunk); --i) {
+      Gradients(dy + i * w.row, x + i * w.row, dx + i * w.row, w.row, f, w.stream);
+    }
+  }
+
+  void SpreadStatistics(const SampleMemory& s) const {
+    for (int64_t g = 0; g < p.groups; ++g) {
+      std::fill_n(s.mean + g * w.channels, w.channels, Parameter(p, p.mean, n * p.groups + g));
+      std::fill_n(s.rstd + g * w.channels, w.channels, Parameter(p, p.rstd, n * p.groups + g));
+    }
+    Repeat(s.mean);
+    Repeat(s.rstd);
+  }
+
+  // From the sums of positions to those of channels, blocks and groups, and to coefficients.
+  void Finish(const SampleMemory& s) const {
+    for (int64_t g = 0; g < p.groups; ++g) {
+      Sums group;
+      for (int64_t c = g * w.channels; c < (g + 1) * w.channels; ++c) {
+        Sums channel;
+        for (int64_t i = c; i < w.row; i += p.c) {
+          channel.db += s.total[i];
+          channel.ds += s.total[i + SampleMemory::Stride(w)];
+        }
+        AddChannel(p, w, n, c, channel, &group);
+        s.gamma[c] = Gamma(p, c);
+      }
+      const Means means = MeansOf(w, group);
+      std::fill_n(s.c1 + g * w.channels, w.channels, means.c1);
+      std::fill_n(s.c2 + g * w.channels, w.channels, means.c2);
+    }
+    for (float* const values : {s.gamma, s.c1, s.c2}) Repeat(values);
+  }
+
+  // The first row, of p.c elements, once for each of w.rows.
+  void Repeat(float* values) const {
+    for (int64_t i = p.c; i < w.row; i += p.c) std::memcpy(values + i, values, p.c * sizeof(float));
+  }
+
+  // Adds the sums of one chunk, which follow each other in memory as those of s.total do.
+  void AddChunk(const float* chunk, const SampleMemory& s) const {
+    using F64 = hn::ScalableTag<double>;
+    const F64 d;
+    const hn::Rebind<float, F64> half;
+    const int64_t step = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t i = 0; i < 2 * SampleMemory::Stride(w); i += step) {
+      const auto sum =
+          hn::Add(hn::LoadU(d, s.total + i), hn::PromoteTo(d, hn::LoadU(half, chunk + i)));
+      hn::StoreU(sum, d, s.total + i);
+    }
+  }
+
+  void ClearTotal(const SampleMemory& s) const {
+    std::memset(s.total, 0, 2 * SampleMemory::Stride(w) * sizeof(double));
+  }
+
+  const Params& p;
+  const Work& w;
+  int64_t n;
+  const T* dy;
+  const T* x;
+  T* dx;
+  int64_t whole_rows;
+  int64_t rest;  // elements
+};
+
+template <class T>
+void LastBlockOf(const Params& p, const Work& w, int64_t b) {
+  const SampleMemory s(w, b);
+  float* const ds = s.chunk + SampleMemory::Stride(w);
+  std::memset(s.chunk, 0,
+              2 * SampleMemory::Stride(w) * sizeof(float));  // its padding is added, too
+  for (int64_t n = b * w.block; n < std::min((b + 1) * w.block, p.n); ++n) {
+    const LastSample<T> sample(p, w, n);
+    sample.SpreadStatistics(s);
+    sample.ClearTotal(s);
+    for (int64_t k = 0; k < w.chunks; ++k) {
+      sample.SumChunk(k, s, s.chunk, ds);
+      sample.AddChunk(s.chunk, s);
+    }
+    sample.Finish(s);
+    for (int64_t k = w.chunks - 1; p.dx && k >= 0; --k) sample.WriteDx(k, s);
+  }
+}
+
+// All samples of a block.
+void LastBlock(const Params& p, const Work& w, int64_t b) {
+  NoteTarget();
+  switch (p.dtype) {
+    case DType::kF32:
+      return LastBlockOf<float>(p, w, b);
+    case DType::kF16:
+      return LastBlockOf<Half>(p, w, b);
+    case DType::kBF16:
+      return LastBlockOf<BFloat16>(p, w, b);
+    default:
+      return;
+  }
+}
+
+template <class T>
+void SharedLastOf(const Params& p, const Work& w, int64_t n) {
+  const SampleMemory s(w, 0);
+  const int64_t stride = SampleMemory::Stride(w);
+  const LastSample<T> sample(p, w, n);
+  sample.SpreadStatistics(s);
+  sample.ClearTotal(s);
+  ParallelFor(w.chunks, [&](int64_t k) {
+    float* const db = w.partial + k * 2 * stride;
+    std::memset(db, 0, 2 * stride * sizeof(float));
+    sample.SumChunk(k, s, db, db + stride);
+  });
+  for (int64_t k = 0; k < w.chunks; ++k) sample.AddChunk(w.partial + k * 2 * stride, s);
+  sample.Finish(s);
+  if (!p.dx) return;
+  ParallelFor(w.chunks, [&](int64_t k) { sample.WriteDx(w.chunks - 1 - k, s); });
+}
+
+// One sample by all threads.
+void SharedLast(const Params& p, const Work& w, int64_t n) {
+  NoteTarget();
+  switch (p.dtype) {
+    case DType::kF32:
+      return SharedLastOf<float>(p, w, n);
+    case DType::kF16:
+      return SharedLastOf<Half>(p, w, n);
+    case DType::kBF16:
+      return SharedLastOf<BFloat16>(p, w, n);
+    default:
+      return;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace anyacl
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anyacl::cpu {
+namespace {
+
+HWY_EXPORT(FlatRange);
+HWY_EXPORT(PlaneRange);
+HWY_EXPORT(SharedPlanes);
+HWY_EXPORT(LastBlock);
+HWY_EXPORT(SharedLast);
+
+// Elements; below it a second thread costs more than it saves. Elements of flat take longer.
+constexpr int64_t kTask = 32 * 1024;
+constexpr int64_t kFlatTask = 8 * 1024;
+constexpr int64_t kStackBytes = 16 * 1024;
+
+// A call may ask for the larger of this and 2 % of its inputs.
+constexpr int64_t kScratchBytes = 4 << 20;
+
+// From here on the arrays do not stay in the caches between two operators anyway, and a store that
+// does not read its line first saves a quarter of the traffic. Short pieces would break too many
+// lines.
+constexpr int64_t kStreamBytes = 32 << 20;
+constexpr int64_t kStreamPiece = 1024;
+
+// What a thread should find again in its own cache the second time: larger groups are shared by all
+// threads.
+constexpr int64_t kGroupBytes = 1 << 20;
+constexpr int64_t kFewGroups = 16;
+
+int64_t ElementSize(const Params& p) { return static_cast<int64_t>(SizeOf(p.dtype)); }
+int64_t InputBytes(const Params& p) { return 2 * ElementSize(p) * p.n * p.c * p.hxw; }
+bool IsEmpty(const Params& p) { return p.n == 0 || p.hxw == 0; }
+bool IsRowMajor(const Params& p) { return !p.channels_last || p.c == 1 || p.hxw == 1; }
+
+bool Streams(const Params& p, int64_t piece_elements) {
+  return InputBytes(p) / 2 * 3 >= kStreamBytes && piece_elements * ElementSize(p) >= kStreamPiece;
+}
+
+// ---- Which kernel for which shape. N has no say: a sample gives the same bits in any batch. ----
+
+constexpr int64_t kShortChannel = 32;             // from here on a channel fills its vectors
+constexpr int64_t kMostPositions = 300 * 1000;    // flat: tables of C*HxW floats stay in 4 MiB
+constexpr int64_t kMostChannels = 1 << 18;        // planes: sums of [C] and of chunks stay in 4 MiB
+constexpr int64_t kMostLastChannels = 32 * 1024;  // channels_last: the same
+
+bool FitsFlat(const Params& p) {
+  return !IsEmpty(p) && IsRowMajor(p) && p.hxw < kShortChannel && p.c <= kMostPositions / p.hxw;
+}
+bool FitsPlanes(const Params& p) { return !IsEmpty(p) && IsRowMajor(p) && p.c <= kMostChannels; }
+bool FitsLast(const Params& p) { return !IsEmpty(p) && !IsRowMajor(p) && p.c <= kMostLastChannels; }
+bool FitsAll(const Params&) { return true; }
+
+// ---- Scratch memory, cut from the front ----
+
+class Memory {
+ public:
+  explicit Memory(void* base) : base_(static_cast<unsigned char*>(base)) {}
+  template <class T>
+  T* Take(int64_t count) {
+    unsigned char* const taken = base_ ? base_ + bytes_ : nullptr;
+    bytes_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(taken);
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  unsigned char* base_;  // null: only the bytes count
+  int64_t bytes_ = 0;
+};
+
+Work NewWork(const Params& p) {
+  Work w{};
+  w.channels = p.c / p.groups;
+  w.size = w.channels * p.hxw;
+  return w;
+}
+
+// Samples per block such that the blocks need no more than `bytes`.
+void SetBlocks(const Params& p, int64_t least_block, int64_t bytes_of_block, int64_t bytes,
+               Work* w) {
+  const int64_t most_blocks = std::max<int64_t>(bytes / bytes_of_block, 1);
+  w->block = std::clamp<int64_t>(std::max(least_block, CeilDiv(p.n, most_blocks)), 1, p.n);
+  w->blocks = CeilDiv(p.n, w->block);
+}
+
+// Booked in any case: a plan has no addresses yet, so it cannot know which outputs are wanted.
+void TakeSums(const Params& p, Memory* memory, Work* w) {
+  float* const sums = memory->Take<float>(w->blocks * 2 * w->width);
+  w->sums = p.dgamma || p.dbeta ? sums : nullptr;
+}
+
+// Small needs are met from the stack: a call without a workspace is a cheaper call.
+template <Work (*cut)(const Params&, Memory*)>
+int64_t ScratchBytes(const void* params) {
+  Memory memory(nullptr);
+  cut(*static_cast<const Params*>(params), &memory);
+  return memory.bytes() <= kStackBytes ? 0 : memory.bytes();
+}
+
+template <Work (*cut)(const Params&, Memory*), void (*run)(const Params&, const Work&)>
+void WithScratch(const Params& p) {
+  alignas(64) unsigned char stack[kStackBytes];
+  Memory memory(p.scratch ? p.scratch : stack);  // null when ScratchBytes asked for none
+  run(p, cut(p, &memory));
+}
+
+// ---- dgamma and dbeta from the sums of blocks, a channel being `places` of them ----
+
+void FinishChannels(const Params& p, const Work& w, int64_t places, int64_t begin, int64_t end) {
+  for (int64_t c = begin; c < end; ++c) {
+    Sums total;
+    for (int64_t b = 0; b < w.blocks; ++b) {
+      const float* const db = w.Db(b) + c * places;
+      const float* const ds = w.Ds(b) + c * places;
+      for (int64_t i = 0; i < places; ++i) {
+        total.db += db[i];
+        total.ds += ds[i];
+      }
+    }
+    SetParameter(p, p.dbeta, c, total.db);
+    SetParameter(p, p.dgamma, c, total.ds);
+  }
+}
+
+void FinishParameters(const Params& p, const Work& w, int64_t places) {
+  if (!w.sums) return;
+  const int64_t channels = std::max<int64_t>(kTask / (w.blocks * places), 64);
+  ParallelFor(CeilDiv(p.c, channels), [&](int64_t i) {
+    FinishChannels(p, w, places, i * channels, std::min((i + 1) * channels, p.c));
+  });
+}
+
+// Calls range(first, last) over [blocks, groups], in tasks of at least so many elements.
+template <class Range>
+void ForGroups(const Params& p, const Work& w, int64_t elements, Range&& range) {
+  const int64_t all = w.blocks * p.groups;
+  int64_t groups = CeilDiv(elements, w.block * w.size);
+  // Neighbours by one thread, which fetches the next while it writes: as many as leave enough
+  // tasks.
+  if (w.stream) groups = std::max(groups, std::clamp<int64_t>(all / 32, 1, 8));
+  if (groups > p.groups) groups = groups / p.groups * p.groups;
+  ParallelFor(CeilDiv(all, groups),
+              [&](int64_t i) { range(i * groups, std::min((i + 1) * groups, all)); });
+}
+
+// ---- flat ----
+
+Work CutFlat(const Params& p, Memory* memory) {
+  Work w = NewWork(p);
+  w.width = p.c * p.hxw + kPad;
+  w.stream = Streams(p, w.size);
+  w.gamma = memory->Take<float>(w.width);
+  const int64_t row_bytes = w.width * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = std::max(kScratchBytes, InputBytes(p) / 50) - row_bytes;
+  SetBlocks(p, std::clamp<int64_t>(kFlatTask / w.size, 8, 256), 2 * row_bytes, bytes, &w);
+  TakeSums(p, memory, &w);
+  return w;
+}
+
+// gamma of every position, and of those that vectors reach behind the last.
+void SpreadGamma(const Params& p, const Work& w) {
+  const int64_t sample = p.c * p.hxw;
+  for (int64_t c = 0; c < p.c; ++c) std::fill_n(w.gamma + c * p.hxw, p.hxw, Gamma(p, c));
+  for (int64_t i = sample; i < w.width; ++i) w.gamma[i] = w.gamma[i - sample];
+}
+
+// Positions behind a sample are those of the next one.
+void FoldPositions(const Params& p, const Work& w) {
+  const int64_t sample = p.c * p.hxw;
+  for (int64_t b = 0; b < w.blocks && w.sums; ++b) {
+    for (int64_t i = w.width - 1; i >= sample; --i) {
+      w.Db(b)[i - sample] += w.Db(b)[i];
+      w.Ds(b)[i - sample] += w.Ds(b)[i];
+    }
+  }
+}
+
+void RunFlat(const Params& p, const Work& w) {
+  const auto range = HWY_DYNAMIC_DISPATCH(FlatRange);
+  SpreadGamma(p, w);
+  ForGroups(p, w, kFlatTask, [&](int64_t first, int64_t last) { range(p, w, first, last); });
+  FoldPositions(p, w);
+  FinishParameters(p, w, p.hxw);
+}
+
+// ---- planes ----
+
+bool SharesGroups(const Params& p, const Work& w) {
+  const bool few = p.n * p.groups < kFewGroups && w.size >= 2 * kPiece;
+  return few || w.size * 2 * ElementSize(p) > kGroupBytes;
+}
+
+Work CutPlanes(const Params& p, Memory* memory) {
+  Work w = NewWork(p);
+  w.width = p.c;
+  w.stream = Streams(p, p.hxw);
+  const int64_t row_bytes = p.c * static_cast<int64_t>(2 * sizeof(float));
+  SetBlocks(p, 1, row_bytes, std::max(kScratchBytes / 2, InputBytes(p) / 100), &w);
+  TakeSums(p, memory, &w);
+  if (SharesGroups(p, w)) w.partial = memory->Take<float>(2 * w.channels * CeilDiv(p.hxw, kChunk));
+  return w;
+}
+
+void RunPlanes(const Params& p, const Work& w) {
+  if (w.partial) {
+    const auto group = HWY_DYNAMIC_DISPATCH(SharedPlanes);
+    for (int64_t i = 0; i < p.n * p.groups; ++i) group(p, w, i / p.groups, i % p.groups);
+  } else {
+    const auto range = HWY_DYNAMIC_DISPATCH(PlaneRange);
+    ForGroups(p, w, kTask, [&](int64_t first, int64_t last) { range(p, w, first, last); });
+  }
+  FinishParameters(p, w, 1);
+}
+
+// ---- channels_last ----
+
+bool SharesSamples(const Params& p) {
+  const int64_t size = p.c * p.hxw;
+  const bool few = p.n < kFewGroups && size >= 2 * kPiece;
+  return few || size * 2 * ElementSize(p) > kGroupBytes;
+}
+
+Work CutLast(const Params& p, Memory* memory) {
+  constexpr int64_t kRow = 128;  // elements that a row has at least
+  constexpr int64_t kBlocks = 64;
+  Work w = NewWork(p);
+  w.width = p.c;
+  w.rows = std::min(CeilDiv(kRow, p.c), p.hxw);
+  w.row = w.rows * p.c;
+  w.chunks = CeilDiv(p.hxw / w.rows, kChunkRows);
+  // Rows that end inside a line would share it with the next one.
+  w.stream = Streams(p, w.row) && w.row * ElementSize(p) % 64 == 0;
+  const bool shared = SharesSamples(p);
+  const int64_t sample_bytes = SampleMemory::Bytes(w);
+  const int64_t row_bytes = p.c * static_cast<int64_t>(2 * sizeof(float));
+  const int64_t bytes_of_block = row_bytes + (shared ? 0 : sample_bytes);
+  SetBlocks(p, CeilDiv(p.n, kBlocks), bytes_of_block, kScratchBytes / 2, &w);
+  TakeSums(p, memory, &w);
+  w.samples = memory->Take<unsigned char>(sample_bytes * (shared ? 1 : w.blocks));
+  if (shared) w.partial = memory->Take<float>(2 * SampleMemory::Stride(w) * w.chunks);
+  return w;
+}
+
+void RunLast(const Params& p, const Work& w) {
+  if (w.partial) {
+    const auto sample = HWY_DYNAMIC_DISPATCH(SharedLast);
+    for (int64_t n = 0; n < p.n; ++n) sample(p, w, n);
+  } else {
+    const auto block = HWY_DYNAMIC_DISPATCH(LastBlock);
+    ParallelFor(w.blocks, [&](int64_t b) { block(p, w, b); });
+  }
+  FinishParameters(p, w, 1);
+}
+
+template <bool (*fits)(const Params&), Work (*cut)(const Params&, Memory*),
+          void (*run)(const Params&, const Work&)>
+constexpr Kernel MakeScratchKernel(const char* name) {
+  Kernel kernel = MakeKernel<Params, fits, WithScratch<cut, run>>(name);
+  kernel.scratch_bytes = ScratchBytes<cut>;
+  return kernel;
+}
+
+constexpr Kernel kKernels[] = {
+    MakeScratchKernel<FitsFlat, CutFlat, RunFlat>("flat"),
+    MakeScratchKernel<FitsPlanes, CutPlanes, RunPlanes>("planes"),
+    MakeScratchKernel<FitsLast, CutLast, RunLast>("channels_last"),
+    MakeKernel<Params, FitsAll, reference::GroupNormBackward<double>>("reference"),
+};
+
+}  // namespace
+
+std::span<const Kernel> GroupNormBackwardKernels() { return kKernels; }
+
+}  // namespace anyacl::cpu
+#endif  // HWY_ONCE
