@@ -57,3 +57,9 @@ if(ANYACL_FUZZ)
   endif()
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
+
+# A call passes through several rooms in half a microsecond: optimised across them it takes a tenth less. Objects carry
+# plain code, too, which the tests link.
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(ANYACL_LINK_TIME_OPTIMISATION ON)
+endif()

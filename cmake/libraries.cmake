@@ -94,6 +94,9 @@ target_link_options(anyacl PRIVATE
   LINKER:-z,relro,-z,now
   LINKER:-z,nodelete  # our threads outlive dlclose
   LINKER:--exclude-libs,ALL)
+if(ANYACL_LINK_TIME_OPTIMISATION)
+  target_link_options(anyacl PRIVATE -flto=auto)
+endif()
 if(NOT ANYACL_SANITIZE)
   target_link_options(anyacl PRIVATE LINKER:--no-undefined)  # sanitizer runtimes come with the program
 endif()
@@ -103,6 +106,9 @@ add_library(anyacl_static STATIC ${room_objects})
 set_target_properties(anyacl_static PROPERTIES LINKER_LANGUAGE CXX)
 target_include_directories(anyacl_static PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(anyacl_static PUBLIC ${room_libraries} Threads::Threads ${CMAKE_DL_LIBS})
+if(ANYACL_LINK_TIME_OPTIMISATION)
+  target_link_options(anyacl_static INTERFACE -fno-lto)  # thirty times the same work
+endif()
 
 # --- the filter libraries -------------------------------------------------------------------------------------------
 # Stubs are made of the names that libanyacl.so really exports, so that a missing body is an error of the user's

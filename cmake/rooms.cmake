@@ -38,6 +38,9 @@ function(anyacl_room name)
   endforeach()
   target_link_libraries(${target} PUBLIC ${arg_LIBRARIES})
   target_compile_definitions(${target} PRIVATE FUNC_VISIBILITY)  # the headers then export what they declare
+  if(ANYACL_LINK_TIME_OPTIMISATION AND NOT name STREQUAL "ops")  # kernels gain nothing and take long
+    target_compile_options(${target} PRIVATE -flto -ffat-lto-objects)
+  endif()
   set_property(GLOBAL APPEND PROPERTY ANYACL_ROOMS ${target})
   set_property(GLOBAL APPEND PROPERTY ANYACL_ROOM_LIBRARIES ${arg_LIBRARIES})
 endfunction()

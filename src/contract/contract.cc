@@ -82,7 +82,12 @@ std::string Join(const std::vector<std::string>& words) {
 }
 
 Contract::Contract(Table table) : table_(std::move(table)) {
-  for (const Arg& arg : table_.args) variables_.push_back(arg.name);
+  int tensors = 0;
+  for (const Arg& arg : table_.args) {
+    variables_.push_back(arg.name);
+    tensor_index_.push_back(tensors);
+    tensors += arg.is_tensor();
+  }
   for (const SizeName& size : table_.sizes) {
     variables_.push_back(size.name);
     size_args_.push_back(ArgIndex(size.arg));
@@ -124,6 +129,9 @@ Contract::Resolved Contract::Resolve(const Rule& rule) const {
     names.formulas.emplace_back(text, variables_);
     const std::string& error = names.formulas.back().error();
     if (!error.empty()) BadTable(table_.op, fmt::format("'{}': {}", text, error));
+    for (const int variable : names.formulas.back().variables()) {
+      names.whole = names.whole && IsWhole(variable);
+    }
   }
   return names;
 }
@@ -157,6 +165,39 @@ Number Contract::Lookup(int variable, Values values) const {
   return value.given() && axis < value.tensor->rank() ? value.tensor->dims[axis] : 0;
 }
 
+bool Contract::IsWhole(int variable) const {
+  const size_t index = static_cast<size_t>(variable);
+  return index >= table_.args.size() || table_.args[index].kind == ArgKind::kInt;
+}
+
+int64_t Contract::LookupWhole(int variable, Values values) const {
+  const int args = static_cast<int>(table_.args.size());
+  if (variable < args) return values[variable].integer;
+  const int axis = table_.sizes[variable - args].axis;
+  const Value& value = values[size_args_[variable - args]];
+  return value.given() && axis < value.tensor->rank() ? value.tensor->dims[axis] : 0;
+}
+
+bool Contract::Equals(const Resolved& names, int formula, int64_t size, Values values) const {
+  const Formula& want = names.formulas[formula];
+  int64_t whole;
+  if (names.whole &&
+      want.EvaluateWhole([&](int v) { return LookupWhole(v, values); }, &whole)) [[likely]] {
+    return whole == size;
+  }
+  return want.Evaluate([&](int v) { return Lookup(v, values); }) == static_cast<Number>(size);
+}
+
+bool Contract::HoldsFormula(const Resolved& names, Values values) const {
+  const Formula& condition = names.formulas[0];
+  bool holds;
+  if (names.whole &&
+      condition.HoldsWhole([&](int v) { return LookupWhole(v, values); }, &holds)) [[likely]] {
+    return holds;
+  }
+  return condition.Holds([&](int v) { return Lookup(v, values); });
+}
+
 bool Contract::Applies(const Resolved& names, Values values) {
   if (names.when_arg < 0) [[likely]] return true;
   const Value& value = values[names.when_arg];
@@ -173,8 +214,7 @@ size_t Contract::LengthOf(int arg, Values values) const {
 bool Contract::HoldsShape(const Resolved& names, const Tensor& tensor, Values values) const {
   if (tensor.rank() != static_cast<int>(names.formulas.size())) return false;
   for (int i = 0; i < tensor.rank(); ++i) {
-    const Number want = names.formulas[i].Evaluate([&](int variable) { return Lookup(variable, values); });
-    if (want != static_cast<Number>(tensor.dims[i])) return false;
+    if (!Equals(names, i, tensor.dims[i], values)) return false;
   }
   return true;
 }
@@ -186,7 +226,6 @@ bool Contract::Holds(int index, Values values, Product product) const {
   if (names.kind == RuleKind::kNotNull) return first.given();
   if (names.first_is_handle && !first.given()) return true;  // optional and absent
   const Rule& rule = table_.rules[index];
-  const auto value_of = [&](int variable) { return Lookup(variable, values); };
   switch (names.kind) {
     case RuleKind::kDTypeRows:
       if (names.second < 0) return names.dtypes[static_cast<int>(product)].Has(first.tensor->dtype);
@@ -214,11 +253,11 @@ bool Contract::Holds(int index, Values values, Product product) const {
     case RuleKind::kShape:
       return HoldsShape(names, *first.tensor, values);
     case RuleKind::kNumel:
-      return names.formulas[0].Evaluate(value_of) == static_cast<Number>(first.tensor->numel());
+      return Equals(names, 0, first.tensor->numel(), values);
     case RuleKind::kLength:
       return LengthOf(names.first, values) == static_cast<size_t>(rule.min);
     case RuleKind::kRequire:
-      return names.formulas[0].Holds(value_of);
+      return HoldsFormula(names, values);
     case RuleKind::kCustom:
       return rule.check(values, product).empty();
     default:

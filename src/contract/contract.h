@@ -184,6 +184,7 @@ class Contract {
   std::span<const Arg> args() const { return table_.args; }
   std::span<const Rule> rules() const { return table_.rules; }
   int ArgIndex(const char* name) const;  // -1 when there is none
+  int TensorIndex(int arg) const { return tensor_index_[arg]; }  // place among the tensors of a call
 
   // Checks the rules in order. `broken_rule`, when given, receives the index of the first broken rule
   // or -1. Costs about 0.1 us for a valid call.
@@ -211,6 +212,7 @@ class Contract {
     DTypeSet dtypes[std::size(kProducts)];  // kDTypeRows of one argument: what each product takes
     std::vector<int> args;
     std::vector<Formula> formulas;
+    bool whole = true;  // their variables are all whole numbers
   };
 
   int Size() const { return static_cast<int>(table_.rules.size()); }
@@ -223,12 +225,17 @@ class Contract {
   bool HoldsShape(const Resolved& names, const Tensor& tensor, Values values) const;
   size_t LengthOf(int arg, Values values) const;
   Number Lookup(int variable, Values values) const;
+  bool IsWhole(int variable) const;
+  int64_t LookupWhole(int variable, Values values) const;
+  bool Equals(const Resolved& names, int formula, int64_t size, Values values) const;
+  bool HoldsFormula(const Resolved& names, Values values) const;
   std::string ValuesOf(const Formula& formula, Values values) const;
   bool IsWanted(int arg, Values values) const;
   Status LiveHandles(Values values) const;
 
   Table table_;
   std::vector<Resolved> resolved_;
+  std::vector<int> tensor_index_;       // per argument, how many tensors are before it
   std::vector<int> size_args_;          // per named size, the argument that defines it
   std::vector<std::string> variables_;  // ints, scalars and named sizes, by formula index
   int null_rules_ = 0;                  // how many rules at the head of the table are about null

@@ -62,7 +62,7 @@ void Formula::ParseAtom(Steps* out, const Names& names) {
     if (problem != std::errc() || stop != end) {
       error_ = "'" + word + "' is not a whole number below 2^63";
     }
-    out->push_back({'n', static_cast<Number>(number)});
+    out->push_back({'n', number});
   } else if (const auto found = std::find(names.begin(), names.end(), word); found != names.end()) {
     const int variable = static_cast<int>(found - names.begin());
     out->push_back({'v', 0, variable});

@@ -25,6 +25,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace anyacl::cpu {
 
+#if HWY_ARCH_X86
+bool has_bfloat16_rounding = __builtin_cpu_supports("avx512bf16");
+#else
+bool has_bfloat16_rounding = false;
+#endif
+
 namespace targets_internal {
 std::atomic<bool> recording{false};
 std::atomic<const char*> last_kernel{""};

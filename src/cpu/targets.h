@@ -26,6 +26,10 @@ bool ForceTarget(std::string_view name);
 // Obeys ANYACL_SIMD; the backend calls it before the first kernel.
 void InitTargets();
 
+// Whether the machine rounds to bfloat16 by itself. That is no target of its own: kernels compiled for
+// AVX-512 ask at run time. Tests may turn it off.
+extern bool has_bfloat16_rounding;
+
 // Tests only: while alive, kernels note the target they were compiled for.
 class TargetRecorder {
  public:

@@ -77,12 +77,6 @@ bool PlanBuilder::IsOutput(int arg) const {
   return op_.contract.args()[arg].kind == contract::ArgKind::kOutput;
 }
 
-int PlanBuilder::TensorIndex(int arg) const {
-  int index = 0;
-  for (int i = 0; i < arg; ++i) index += op_.contract.args()[i].is_tensor();
-  return index;
-}
-
 void PlanBuilder::AddPointer(const void* member, int tensor, int64_t offset) {
   const auto at = static_cast<const unsigned char*>(member) - plan_.params;
   plan_.pointers[plan_.pointer_count++] = {static_cast<uint16_t>(at), static_cast<int16_t>(tensor),
@@ -117,7 +111,7 @@ void PlanBuilder::Scratch(const char* name, int64_t bytes, void*& member) {
 
 void PlanBuilder::BindDirect(const Slot& slot) {
   const Tensor& t = TensorOf(slot.arg);
-  AddPointer(slot.member, TensorIndex(slot.arg), t.offset * static_cast<int64_t>(SizeOf(t.dtype)));
+  AddPointer(slot.member, op_.contract.TensorIndex(slot.arg), t.offset * static_cast<int64_t>(SizeOf(t.dtype)));
 }
 
 void PlanBuilder::BindPacked(const Slot& slot) {
@@ -125,7 +119,7 @@ void PlanBuilder::BindPacked(const Slot& slot) {
   const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
   const int64_t scratch = Book(t.numel() * size);
   AddPointer(slot.member, -1, scratch);
-  Plan::Pack pack{TensorIndex(slot.arg), t.offset * size, scratch, {}};
+  Plan::Pack pack{op_.contract.TensorIndex(slot.arg), t.offset * size, scratch, {}};
   const Dims dense = ContiguousStrides(t.dims);
   pack.copy.dims = t.dims;
   pack.copy.element_size = static_cast<int>(size);

@@ -114,7 +114,6 @@ class PlanBuilder {
  private:
   const Tensor& TensorOf(int arg) const { return *values_[arg].tensor; }
   bool IsOutput(int arg) const;
-  int TensorIndex(int arg) const;
   bool OverlapsOthers(int arg, std::span<const Slot> group) const;
   void CountBytes(int arg);
   void BindDirect(const Slot& slot);

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 // the clock nor waking the stream's thread counts.
 constexpr double kShortUs = 200;
 constexpr int kShortRepetitions = 16;
-constexpr double kLongUs = 4000;
+constexpr double kLongUs = 30000;
 
 constexpr double kEnoughUs = 250000;  // sampling ends then, once there are kSamples
 constexpr int kSamples = 12;

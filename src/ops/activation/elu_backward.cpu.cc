@@ -77,8 +77,8 @@ HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const Co
   int64_t i = 0;
   for (; i + step <= count; i += step) {
     if constexpr (stream) {
-      PrefetchPair(dy + i);
-      PrefetchPair(x + i);
+      FetchStream(dy + i, step);
+      FetchStream(x + i, step);
     }
     VF g0, g1, x0, x1;
     Load2(dy + i, g0, g1);
@@ -219,6 +219,7 @@ namespace {
 HWY_EXPORT(Range);
 
 constexpr int64_t kTask = 32 * 1024;  // elements; below it a second thread costs more than it saves
+constexpr int64_t kStreamTaskBytes = 1 << 20;  // of one array; every task starts with lines nobody called up
 
 // From here on the arrays do not stay in the caches between two operators anyway, and a store that
 // does not read its line first saves a quarter of the traffic.
@@ -236,10 +237,12 @@ bool FitsAlways(const EluBackwardParams&) { return true; }
 void Vector(const EluBackwardParams& p) {
   const auto range = &HWY_DYNAMIC_DISPATCH(Range);
   if (p.count <= kTask) return range(p, 0, p.count, false);
-  const bool stream = p.count * static_cast<int64_t>(3 * SizeOf(p.dtype)) >= kStreamBytes;
-  ParallelFor((p.count + kTask - 1) / kTask, [&](int64_t i) {
-    const int64_t begin = i * kTask;
-    range(p, begin, std::min(kTask, p.count - begin), stream);
+  const int64_t size = static_cast<int64_t>(SizeOf(p.dtype));
+  const bool stream = p.count * 3 * size >= kStreamBytes;
+  const int64_t task = stream ? kStreamTaskBytes / size : kTask;
+  ParallelFor((p.count + task - 1) / task, [&](int64_t i) {
+    const int64_t begin = i * task;
+    range(p, begin, std::min(task, p.count - begin), stream);
   });
 }
 

@@ -152,25 +152,16 @@ struct PositionTerms {
   }
 };
 
-// Calls up `count` elements of dy and x for the second cache.
-template <class T>
-HWY_INLINE void Prefetch(const T* dy, const T* x, int64_t count) {
-  constexpr int64_t kLine = kLineBytes / sizeof(T);
-  for (int64_t i = 0; i < count; i += kLine) {
-    __builtin_prefetch(dy + i, 0, 2);
-    __builtin_prefetch(x + i, 0, 2);
-  }
-}
-
-// Whole pairs of vectors; gives the number of elements done. `ahead`: elements from here to those that are
-// called up meanwhile; 0: none.
+// Whole pairs of vectors; gives the number of elements done.
 template <bool stream, class T, class At>
-HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const At& terms,
-                         int64_t ahead) {
+HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const At& terms) {
   const int64_t lanes = LaneCount();
   int64_t i = 0;
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    if (ahead) Prefetch(dy + ahead + i, x + ahead + i, 2 * lanes);
+    if constexpr (stream) {
+      FetchStream(dy + i, 2 * lanes);
+      FetchStream(x + i, 2 * lanes);
+    }
     VF g0, g1, x0, x1;
     Load2(dy + i, g0, g1);
     Load2(x + i, x0, x1);
@@ -182,9 +173,8 @@ HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const At
 }
 
 template <class T, class At>
-HWY_INLINE void Plain(const T* dy, const T* x, T* dx, int64_t count, const At& terms,
-                      int64_t ahead) {
-  for (int64_t i = Pairs<false>(dy, x, dx, count, terms, ahead); i < count; i += LaneCount()) {
+HWY_INLINE void Plain(const T* dy, const T* x, T* dx, int64_t count, const At& terms) {
+  for (int64_t i = Pairs<false>(dy, x, dx, count, terms); i < count; i += LaneCount()) {
     const int64_t n = count - i;
     StoreUpTo(terms.At(i, LoadUpTo(dy + i, n), LoadUpTo(x + i, n)), dx + i, n);
   }
@@ -192,26 +182,25 @@ HWY_INLINE void Plain(const T* dy, const T* x, T* dx, int64_t count, const At& t
 
 // Streams whole lines of dx and leaves the broken ones at both ends to Plain.
 template <class T, class At>
-HWY_INLINE void Streamed(const T* dy, const T* x, T* dx, int64_t count, const At& terms,
-                         int64_t ahead) {
+HWY_INLINE void Streamed(const T* dy, const T* x, T* dx, int64_t count, const At& terms) {
   const int64_t unit = std::max<int64_t>(PairLanes(), kLineBytes / sizeof(T));
   const int64_t head = ElementsToLine(dx);
   const int64_t body = head < 0 || head > count ? 0 : (count - head) / unit * unit;
-  if (body == 0) return Plain(dy, x, dx, count, terms, ahead);
-  if (head > 0) Plain(dy, x, dx, head, terms, 0);
-  Pairs<true>(dy + head, x + head, dx + head, body, terms.From(head), ahead);
+  if (body == 0) return Plain(dy, x, dx, count, terms);
+  if (head > 0) Plain(dy, x, dx, head, terms);
+  Pairs<true>(dy + head, x + head, dx + head, body, terms.From(head));
   const int64_t done = head + body;
-  if (done < count) Plain(dy + done, x + done, dx + done, count - done, terms.From(done), 0);
+  if (done < count) Plain(dy + done, x + done, dx + done, count - done, terms.From(done));
 }
 
 // Elements [first, first + count) of three arrays of one type.
 template <class T, class At>
 HWY_INLINE void Elements(const Params& p, int64_t first, int64_t count, bool stream,
-                         const At& terms, int64_t ahead) {
+                         const At& terms) {
   const T* const dy = static_cast<const T*>(p.dy.data) + first;
   const T* const x = static_cast<const T*>(p.x.data) + first;
   T* const dx = static_cast<T*>(p.dx) + first;
-  stream ? Streamed(dy, x, dx, count, terms, ahead) : Plain(dy, x, dx, count, terms, ahead);
+  stream ? Streamed(dy, x, dx, count, terms) : Plain(dy, x, dx, count, terms);
 }
 
 // ---- Mixtures of types ----
@@ -236,7 +225,7 @@ void MixedElements(const Params& p, int64_t first, int64_t count, const At& term
     const int64_t n = std::min(kBlock, count - i);
     ToFloats(p.dy, first + i, n, dy);
     ToFloats(p.x, first + i, n, x);
-    Plain(dy, x, dy, n, terms.From(i), 0);
+    Plain(dy, x, dy, n, terms.From(i));
     switch (p.dx_dtype) {
       case DType::kF16:
         FromFloats(dy, n, static_cast<Half*>(p.dx) + first + i);
@@ -252,11 +241,11 @@ void MixedElements(const Params& p, int64_t first, int64_t count, const At& term
 
 template <class T, class At>
 HWY_INLINE void AnyElements(const Params& p, int64_t first, int64_t count, bool stream,
-                            const At& terms, int64_t ahead) {
+                            const At& terms) {
   if constexpr (std::is_same_v<T, Mixed>) {
     MixedElements(p, first, count, terms);
   } else {
-    Elements<T>(p, first, count, stream, terms, ahead);
+    Elements<T>(p, first, count, stream, terms);
   }
 }
 
@@ -264,13 +253,12 @@ HWY_INLINE void AnyElements(const Params& p, int64_t first, int64_t count, bool 
 
 template <class T>
 void PlanesOf(const Params& p, const Terms& channels, int64_t begin, int64_t end, bool stream) {
-  constexpr int64_t kAheadBytes = 4096;  // what is on its way to the caches
   int64_t plane = begin / p.inner;
   for (int64_t at = begin; at < end; ++plane) {
     const int64_t stop = std::min((plane + 1) * p.inner, end);
     const Terms t = channels.From(plane % p.c);
     const PlaneTerms terms{*t.mean, *t.mean_dy, *t.slope, *t.factor};
-    AnyElements<T>(p, at, stop - at, stream, terms, stream ? kAheadBytes / sizeof(T) : 0);
+    AnyElements<T>(p, at, stop - at, stream, terms);
     at = stop;
   }
   if (stream) EndStream();
@@ -343,8 +331,7 @@ void PositionsOf(const Params& p, float count, const Run& run, bool stream) {
   PositionTable<T>(p, count, run, &table);
   const PositionTerms terms{table.terms()};
   for (int64_t i = 0; i < run.rows; ++i) {
-    const int64_t ahead = stream && i + 1 < run.rows ? run.stride : 0;
-    AnyElements<T>(p, run.first + i * run.stride, run.count, stream, terms, ahead);
+    AnyElements<T>(p, run.first + i * run.stride, run.count, stream, terms);
   }
   if (stream) EndStream();
 }
@@ -393,6 +380,7 @@ HWY_EXPORT(Planes);
 HWY_EXPORT(Positions);
 
 constexpr int64_t kTask = 32 * 1024;  // elements; below it a second thread costs more than it saves
+constexpr int64_t kStreamTask = 8 * kTask;  // every task starts with lines that nobody called up
 constexpr int64_t kPlane = 256;       // elements from which a plane is worth its own loop
 
 // From here on dx does not stay in the caches anyway; see elu_backward.cpu.cc.
@@ -456,8 +444,9 @@ void RunPlanes(const Params& p) {
   const auto planes = HWY_DYNAMIC_DISPATCH(Planes);
   const int64_t total = Elements(p);
   const bool stream = StreamsPlanes(p);
-  ParallelFor((total + kTask - 1) / kTask, [&](int64_t i) {
-    planes(p, channels, i * kTask, std::min((i + 1) * kTask, total), stream);
+  const int64_t task = stream ? kStreamTask : kTask;
+  ParallelFor((total + task - 1) / task, [&](int64_t i) {
+    planes(p, channels, i * task, std::min((i + 1) * task, total), stream);
   });
 }
 

@@ -77,12 +77,8 @@ T LoadAny(const void* data, int64_t i) {
   return value;
 }
 
-// NaN without a payload: see RoundPair.
 inline float Parameter(const Params& p, const void* data, int64_t i) {
-  if (p.param_dtype == DType::kF32) {
-    const float value = LoadAny<float>(data, i);
-    return std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
-  }
+  if (p.param_dtype == DType::kF32) return LoadAny<float>(data, i);
   if (p.param_dtype == DType::kF16) return static_cast<float>(LoadAny<Half>(data, i));
   return static_cast<float>(LoadAny<BFloat16>(data, i));
 }
@@ -252,20 +248,6 @@ HWY_INLINE void StoreLast(VF v, T* p, int64_t count) {
   count >= LaneCount() ? Store1(v, p + count - LaneCount()) : StoreFirst(v, p, count);
 }
 
-// ---- Fetching ahead ----
-
-// `count` elements from p on, into the second cache. They may lie outside of the array: nothing is
-// read.
-template <class T>
-HWY_INLINE void Fetch(const T* p, int64_t count) {
-  for (int64_t i = 0; i < count; i += kLineBytes / sizeof(T)) __builtin_prefetch(p + i, 0, 2);
-}
-
-// So far ahead one stream of reads is worth asking for; alone the machine keeps too few lines in
-// flight.
-template <class T>
-inline constexpr int64_t kAhead = 2048 / sizeof(T);
-
 // ---- dx of a range ----
 
 HWY_INLINE VF Normal(VF x, VF mean, VF rstd) { return hn::Mul(hn::Sub(x, mean), rstd); }
@@ -340,31 +322,6 @@ HWY_INLINE void LoadPair(const T* p, VF& a, VF& b) {
   }
 }
 
-#if HWY_TARGET != HWY_SCALAR
-// Two vectors as Load2 made them, rounded to nearest even. A NaN stays one without the care that
-// Store2 takes: those that arithmetic makes, or takes over from BFloat16 elements, have no low bits
-// that could carry.
-HWY_INLINE hn::Vec<Pair16> RoundPair(VF even, VF odd) {
-  const U32 du;
-  const VU low = hn::BitCast(du, even);
-  const VU high = hn::BitCast(du, odd);
-  const VU one = hn::Set(du, 1);
-  const VU half = hn::Set(du, 0x7fff);
-  const VU rounded_low = hn::Add(hn::Add(low, half), hn::And(hn::ShiftRight<16>(low), one));
-  const VU rounded_high = hn::Add(hn::Add(high, half), hn::And(hn::ShiftRight<16>(high), one));
-  return hn::OddEven(hn::BitCast(Pair16(), rounded_high),
-                     hn::BitCast(Pair16(), hn::ShiftRight<16>(rounded_low)));
-}
-template <bool stream>
-HWY_INLINE void StoreAsLoaded(VF even, VF odd, BFloat16* p) {
-  if constexpr (stream) {
-    hn::Stream(RoundPair(even, odd), Pair16(), Bits(p));
-  } else {
-    hn::StoreU(RoundPair(even, odd), Pair16(), Bits(p));
-  }
-}
-#endif
-
 template <bool stream, class T>
 HWY_INLINE void StoreAsLoaded(VF a, VF b, T* p) {
   if constexpr (stream) {
@@ -397,8 +354,12 @@ HWY_INLINE int64_t GradientPairs(const T* dy, const T* x, T* dx, int64_t count, 
   for (; i + step <= count; i += step) {
     VF g0, g1, x0, x1;
     if (stream && ahead > 0) {
-      Fetch(dy + i + ahead, step);
       Fetch(x + i + ahead, step);
+      FetchNear(dy + i + 1024 / sizeof(T), step);
+      FetchNear(x + i + 1024 / sizeof(T), step);
+    } else if (stream) {
+      FetchStream(dy + i, step);
+      FetchStream(x + i, step);
     }
     LoadPair<in_order>(dy + i, g0, g1);
     LoadPair<in_order>(x + i, x0, x1);
@@ -446,7 +407,7 @@ struct ChunkSums {
 
 // At most kChunk elements of one channel. Without products only db is computed, to the same bits.
 template <bool products, class T>
-ChunkSums SumChunk(const T* dy, const T* x, int64_t count, float mean, float rstd) {
+ChunkSums SumChunk(const T* dy, const T* x, int64_t count, float mean, float rstd, int64_t ahead) {
   const F32 d;
   const int64_t lanes = LaneCount();
   const int64_t pair = 2 * lanes;
@@ -456,8 +417,14 @@ ChunkSums SumChunk(const T* dy, const T* x, int64_t count, float mean, float rst
   int64_t i = 0;
   for (; i + 2 * pair <= count; i += 2 * pair) {
     VF g0, g1, g2, g3;
-    Fetch(dy + i + kAhead<T>, 2 * pair);
-    if (products) Fetch(x + i + kAhead<T>, 2 * pair);
+    if (ahead > 0) {
+      Fetch(dy + i + ahead, 2 * pair);
+      FetchNear(dy + i + 2048 / sizeof(T), 2 * pair);
+      if (products) FetchNear(x + i + 2048 / sizeof(T), 2 * pair);
+    } else {
+      FetchStream(dy + i, 2 * pair);
+      if (products) FetchStream(x + i, 2 * pair);
+    }
     Load2(dy + i, g0, g1);
     Load2(dy + i + pair, g2, g3);
     db0 = hn::Add(db0, g0);
@@ -507,13 +474,13 @@ struct PlaneGroup {
 
   int64_t ChunksOfChannel() const { return CeilDiv(p.hxw, kChunk); }
 
-  ChunkSums Chunk(int64_t channel, int64_t chunk) const {
+  ChunkSums Chunk(int64_t channel, int64_t chunk, int64_t ahead) const {
     const int64_t begin = chunk * kChunk;
     const int64_t count = std::min(kChunk, p.hxw - begin);
     const int64_t at = channel * p.hxw + begin;
     const bool products = p.dx || p.dgamma;
-    return products ? SumChunk<true>(dy + at, x + at, count, mean, rstd)
-                    : SumChunk<false>(dy + at, x + at, count, mean, rstd);
+    return products ? SumChunk<true>(dy + at, x + at, count, mean, rstd, ahead)
+                    : SumChunk<false>(dy + at, x + at, count, mean, rstd, ahead);
   }
 
   void AddPartial(int64_t channel, const float* sums, Sums* group) const {
@@ -525,10 +492,10 @@ struct PlaneGroup {
     AddChannel(p, w, n, g * w.channels + channel, total, group);
   }
 
-  void AddWhole(int64_t channel, Sums* group) const {
+  void AddWhole(int64_t channel, int64_t ahead, Sums* group) const {
     Sums total;
     for (int64_t k = 0; k < ChunksOfChannel(); ++k) {
-      const ChunkSums chunk = Chunk(channel, k);
+      const ChunkSums chunk = Chunk(channel, k, ahead);
       total.db += chunk.db;
       total.ds += chunk.ds;
     }
@@ -558,7 +525,7 @@ void WholePlanes(const PlaneGroup<T>& group, int64_t ahead) {
   const Params& p = group.p;
   const int64_t channels = group.w.channels;
   Sums sums;
-  for (int64_t c = 0; c < channels; ++c) group.AddWhole(c, &sums);
+  for (int64_t c = 0; c < channels; ++c) group.AddWhole(c, ahead, &sums);
   if (!p.dx) return;
   const Means means = MeansOf(group.w, sums);
   for (int64_t c = channels - 1; c >= 0; --c) {
@@ -600,7 +567,7 @@ void PlanePieceSums(const PlaneGroup<T>& group, const Piece& piece) {
   const int64_t chunks = group.ChunksOfChannel();
   for (int64_t c = piece.channel; c < piece.channel + piece.count; ++c) {
     for (int64_t k = piece.begin / kChunk; k < CeilDiv(piece.end, kChunk); ++k) {
-      const ChunkSums sums = group.Chunk(c, k);
+      const ChunkSums sums = group.Chunk(c, k, 0);
       float* const to = group.w.partial + 2 * (c * chunks + k);
       to[0] = sums.db;
       to[1] = sums.ds;
@@ -622,7 +589,7 @@ void SharedPlanesOf(const Params& p, const Work& w, int64_t n, int64_t g) {
   ParallelFor(pieces, [&](int64_t i) {
     const Piece piece = PieceOfGroup(p, w, pieces - 1 - i);
     for (int64_t c = piece.channel + piece.count - 1; c >= piece.channel; --c) {
-      group.WriteDx(c, piece.begin, piece.end, means, kAhead<T>);
+      group.WriteDx(c, piece.begin, piece.end, means, 0);
     }
   });
 }
