@@ -146,6 +146,43 @@ TEST(Formula, NumbersThatAreNoneAreMistakes) {
             "'9223372036854775808' is not a whole number below 2^63");
 }
 
+// Whole numbers take a short cut: it gives the same or gives up.
+TEST(Formula, WholeNumbersAgreeWithTheLongWay) {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  const int64_t kEdges[] = {least, -7, -1, 0, 1, 2, 3, 1 << 20, most / 2, most};
+  const char* const kTexts[] = {"N + C", "N - C", "N * C", "N / C", "N % C", "(N + 1) * C - 3"};
+  int given_up = 0;
+  for (const char* text : kTexts) {
+    const Formula formula(text, kNames);
+    for (const int64_t n : kEdges) {
+      for (const int64_t c : kEdges) {
+        int64_t whole = 0;
+        if (!formula.EvaluateWhole([&](int v) { return v == 0 ? n : c; }, &whole)) {
+          ++given_up;
+          continue;
+        }
+        const Numbers numbers{{static_cast<Number>(n), static_cast<Number>(c)}};
+        EXPECT_EQ(formula.Evaluate(numbers), static_cast<Number>(whole)) << text << n << " " << c;
+      }
+    }
+  }
+  EXPECT_GT(given_up, 0);
+  EXPECT_LT(given_up, 300);
+}
+
+TEST(Formula, WholeNumbersCompareLikeTheLongWay) {
+  for (const char* text : {"N == C", "N != C", "N <= C", "N >= C", "N < C", "N > C", "N - C"}) {
+    const Formula formula(text, kNames);
+    for (const int64_t n : {-1, 0, 5}) {
+      bool holds = false;
+      ASSERT_TRUE(formula.HoldsWhole([&](int v) { return v == 0 ? n : 0; }, &holds)) << text;
+      const Numbers numbers{{static_cast<Number>(n), 0}};
+      EXPECT_EQ(formula.Holds(numbers), holds) << text << n;
+    }
+  }
+}
+
 // Evaluation has a stack of fixed size; a formula that needs more is refused when it is parsed.
 TEST(Formula, TooDeepIsAMistake) {
   const auto nested = [](int depth) {
