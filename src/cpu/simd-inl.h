@@ -19,10 +19,12 @@
 #define ANYACL_CPU_SIMD_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "core/dtype.h"
 #include "core/scalar.h"
 #include "cpu/targets.h"
 #include "hwy/cache_control.h"
@@ -61,6 +63,23 @@ using VF = hn::Vec<F32>;
 using VU = hn::Vec<U32>;
 
 inline constexpr size_t kLineBytes = 64;
+
+HWY_INLINE int64_t LaneCount() { return static_cast<int64_t>(hn::Lanes(F32())); }
+
+// Calls body with a null pointer to the type of elements of `dtype`.
+template <class Body>
+HWY_INLINE void WithType(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::kF32:
+      return body(static_cast<float*>(nullptr));
+    case DType::kF16:
+      return body(static_cast<Half*>(nullptr));
+    case DType::kBF16:
+      return body(static_cast<BFloat16*>(nullptr));
+    default:
+      return;
+  }
+}
 
 // ---- 16 bits, as integers in 32-bit lanes ----
 
@@ -141,6 +160,46 @@ HWY_INLINE void Store1(VF v, Half* p) { hn::StoreU(HalfOfFloat(v), U16(), Bits(p
 HWY_INLINE void Store1(VF v, BFloat16* p) {
   hn::StoreU(Narrow(hn::ShiftRight<16>(RoundToUpper16(v))), U16(), Bits(p));
 }
+
+// ---- Part of a vector ----
+
+// The first `count` elements, fewer than there are lanes, and zeros; nothing behind them is touched.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 && \
+    HWY_TARGET != HWY_SCALAR  // lanes under a false mask cannot fault
+HWY_INLINE VF LoadFirst(const float* p, int64_t count) {
+  return hn::MaskedLoad(hn::FirstN(F32(), static_cast<size_t>(count)), F32(), p);
+}
+HWY_INLINE VF LoadFirst(const Half* p, int64_t count) {
+  return FloatOfHalf(hn::MaskedLoad(hn::FirstN(U16(), static_cast<size_t>(count)), U16(), Bits(p)));
+}
+HWY_INLINE VF LoadFirst(const BFloat16* p, int64_t count) {
+  const auto v = hn::MaskedLoad(hn::FirstN(U16(), static_cast<size_t>(count)), U16(), Bits(p));
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), v)));
+}
+HWY_INLINE void StoreFirst(VF v, float* p, int64_t count) {
+  hn::BlendedStore(v, hn::FirstN(F32(), static_cast<size_t>(count)), F32(), p);
+}
+template <class T>
+HWY_INLINE void StoreFirst(VF v, T* p, int64_t count) {
+  T buffer[hn::MaxLanes(F32())];
+  Store1(v, buffer);
+  hn::BlendedStore(hn::LoadU(U16(), Bits(buffer)), hn::FirstN(U16(), static_cast<size_t>(count)),
+                   U16(), Bits(p));
+}
+#else
+template <class T>
+HWY_INLINE VF LoadFirst(const T* p, int64_t count) {
+  T buffer[hn::MaxLanes(F32())] = {};
+  std::memcpy(buffer, p, static_cast<size_t>(count) * sizeof(T));
+  return Load1(buffer);
+}
+template <class T>
+HWY_INLINE void StoreFirst(VF v, T* p, int64_t count) {
+  T buffer[hn::MaxLanes(F32())];
+  Store1(v, buffer);
+  std::memcpy(p, buffer, static_cast<size_t>(count) * sizeof(T));
+}
+#endif
 
 // ---- Two vectors ----
 
@@ -240,6 +299,21 @@ template <class T>
 HWY_INLINE int64_t ElementsToLine(const T* p) {
   const uintptr_t to_line = -reinterpret_cast<uintptr_t>(p) & (kLineBytes - 1);
   return to_line % sizeof(T) == 0 ? static_cast<int64_t>(to_line / sizeof(T)) : -1;
+}
+
+// Streams whole lines of dx and leaves the broken ones at both ends: plain(begin, count) and
+// streamed(begin, count) write those elements.
+template <class T, class Plain, class Streamed>
+HWY_INLINE void SplitAtLines(const T* dx, int64_t count, const Plain& plain,
+                             const Streamed& streamed) {
+  const int64_t unit = std::max<int64_t>(PairLanes(), kLineBytes / sizeof(T));
+  const int64_t head = ElementsToLine(dx);
+  const int64_t body = head < 0 || head > count ? 0 : (count - head) / unit * unit;
+  if (body == 0) return plain(0, count);
+  if (head > 0) plain(0, head);
+  streamed(head, body);
+  const int64_t done = head + body;
+  if (done < count) plain(done, count - done);
 }
 
 // ---- exp ----

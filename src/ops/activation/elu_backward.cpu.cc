@@ -25,6 +25,7 @@ HWY_BEFORE_NAMESPACE();
 namespace anyacl {
 namespace cpu {
 namespace HWY_NAMESPACE {
+namespace {  // other operators have functions of the same names
 
 // The numbers of a call, copied so that no store can seem to change them.
 struct Coefficients {
@@ -94,40 +95,27 @@ HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const Co
   return i;
 }
 
-// Fewer elements than a vector has lanes, through a buffer: nothing outside the arrays is touched.
-template <class T, bool is_result>
-HWY_INLINE void Rest(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
-  constexpr size_t kLanes = hn::MaxLanes(F32());
-  T g[kLanes] = {};
-  T y[kLanes] = {};
-  std::memcpy(g, dy, count * sizeof(T));
-  std::memcpy(y, x, count * sizeof(T));
-  Store1(Gradient<T, is_result>(Load1(g), Load1(y), c), g);
-  std::memcpy(dx, g, count * sizeof(T));
-}
-
 template <class T, bool is_result>
 void Plain(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32()));
+  const int64_t lanes = LaneCount();
   int64_t i = Pairs<T, is_result, false>(dy, x, dx, count, c);
   for (; i + lanes <= count; i += lanes) {  // at most once
     Store1(Gradient<T, is_result>(Load1(dy + i), Load1(x + i), c), dx + i);
   }
-  if (i < count) Rest<T, is_result>(dy + i, x + i, dx + i, count - i, c);
+  if (i == count) return;
+  const int64_t rest = count - i;
+  const VF last = Gradient<T, is_result>(LoadFirst(dy + i, rest), LoadFirst(x + i, rest), c);
+  StoreFirst(last, dx + i, rest);
 }
 
-// Streams whole lines of dx and leaves the broken ones at both ends to Plain.
 template <class T, bool is_result>
 void Streamed(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
-  const int64_t unit = std::max<int64_t>(PairLanes(), kLineBytes / sizeof(T));
-  const int64_t head = ElementsToLine(dx);
-  const int64_t body = head < 0 || head > count ? 0 : (count - head) / unit * unit;
-  if (body == 0) return Plain<T, is_result>(dy, x, dx, count, c);
-  Plain<T, is_result>(dy, x, dx, head, c);
-  Pairs<T, is_result, true>(dy + head, x + head, dx + head, body, c);
+  SplitAtLines(
+      dx, count,
+      [&](int64_t i, int64_t n) HWY_ATTR { Plain<T, is_result>(dy + i, x + i, dx + i, n, c); },
+      [&](int64_t i, int64_t n)
+          HWY_ATTR { Pairs<T, is_result, true>(dy + i, x + i, dx + i, n, c); });
   EndStream();
-  const int64_t done = head + body;
-  Plain<T, is_result>(dy + done, x + done, dx + done, count - done, c);
 }
 
 // dx of another dtype: block by block through buffers that stay in the first cache.
@@ -137,8 +125,7 @@ template <class T, class Out>
 void ConvertBlock(const T* from, Out* to, int64_t count) {
   constexpr bool is_real = sizeof(Out) <= sizeof(float);  // not DOUBLE, COMPLEX64, COMPLEX128
   std::conditional_t<is_real, Out, float> buffer[kBlock];
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32()));
-  for (int64_t i = 0; i < count; i += lanes) Store1(Load1(from + i), buffer + i);
+  for (int64_t i = 0; i < count; i += LaneCount()) Store1(Load1(from + i), buffer + i);
   if constexpr (is_real) {
     std::memcpy(to, buffer, count * sizeof(Out));
   } else {
@@ -195,18 +182,10 @@ void RangeOf(const EluBackwardParams& p, int64_t begin, int64_t count, bool stre
 // Elements [begin, begin + count).
 void Range(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
   NoteTarget();
-  switch (p.dtype) {
-    case DType::kF32:
-      return RangeOf<float>(p, begin, count, stream);
-    case DType::kF16:
-      return RangeOf<Half>(p, begin, count, stream);
-    case DType::kBF16:
-      return RangeOf<BFloat16>(p, begin, count, stream);
-    default:
-      return;
-  }
+  WithType(p.dtype, [&]<class T>(T*) HWY_ATTR { RangeOf<T>(p, begin, count, stream); });
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
 }  // namespace anyacl
@@ -218,12 +197,7 @@ namespace {
 
 HWY_EXPORT(Range);
 
-constexpr int64_t kTask = 32 * 1024;  // elements; below it a second thread costs more than it saves
 constexpr int64_t kStreamTaskBytes = 1 << 20;  // of one array; every task starts with lines nobody called up
-
-// From here on the arrays do not stay in the caches between two operators anyway, and a store that
-// does not read its line first saves a quarter of the traffic.
-constexpr int64_t kStreamBytes = 32 << 20;
 
 // The short exp needs a limit for x: it has none where input_scale makes it overflow or vanish.
 bool FitsVector(const EluBackwardParams& p) {
@@ -232,15 +206,13 @@ bool FitsVector(const EluBackwardParams& p) {
   return !short_exp || magnitude == 0 || (magnitude >= 1e-30f && magnitude <= 1e30f);
 }
 
-bool FitsAlways(const EluBackwardParams&) { return true; }
-
 void Vector(const EluBackwardParams& p) {
   const auto range = &HWY_DYNAMIC_DISPATCH(Range);
   if (p.count <= kTask) return range(p, 0, p.count, false);
   const int64_t size = static_cast<int64_t>(SizeOf(p.dtype));
   const bool stream = p.count * 3 * size >= kStreamBytes;
   const int64_t task = stream ? kStreamTaskBytes / size : kTask;
-  ParallelFor((p.count + task - 1) / task, [&](int64_t i) {
+  ParallelFor(CeilDiv(p.count, task), [&](int64_t i) {
     const int64_t begin = i * task;
     range(p, begin, std::min(task, p.count - begin), stream);
   });
@@ -248,7 +220,7 @@ void Vector(const EluBackwardParams& p) {
 
 constexpr Kernel kKernels[] = {
     MakeKernel<EluBackwardParams, FitsVector, Vector>("vector"),
-    MakeKernel<EluBackwardParams, FitsAlways, reference::EluBackward<float>>("reference"),
+    MakeKernel<EluBackwardParams, FitsAlways<EluBackwardParams>, reference::EluBackward<float>>("reference"),
 };
 
 }  // namespace

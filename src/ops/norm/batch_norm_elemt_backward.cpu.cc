@@ -75,24 +75,16 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace {  // other operators have functions of the same names
 
-HWY_INLINE int64_t LaneCount() { return static_cast<int64_t>(hn::Lanes(F32())); }
-
 // ---- One vector of at most `count` elements; nothing outside them is touched ----
 
 template <class T>
 HWY_INLINE VF LoadUpTo(const T* p, int64_t count) {
-  if (count >= LaneCount()) return Load1(p);
-  T buffer[hn::MaxLanes(F32())] = {};
-  std::memcpy(buffer, p, static_cast<size_t>(count) * sizeof(T));
-  return Load1(buffer);
+  return count >= LaneCount() ? Load1(p) : LoadFirst(p, count);
 }
 
 template <class T>
 HWY_INLINE void StoreUpTo(VF v, T* p, int64_t count) {
-  if (count >= LaneCount()) return Store1(v, p);
-  T buffer[hn::MaxLanes(F32())];
-  Store1(v, buffer);
-  std::memcpy(p, buffer, static_cast<size_t>(count) * sizeof(T));
+  count >= LaneCount() ? Store1(v, p) : StoreFirst(v, p, count);
 }
 
 HWY_INLINE VF LoadUpTo(const Operand& t, int64_t i, int64_t count) {
@@ -180,17 +172,13 @@ HWY_INLINE void Plain(const T* dy, const T* x, T* dx, int64_t count, const At& t
   }
 }
 
-// Streams whole lines of dx and leaves the broken ones at both ends to Plain.
 template <class T, class At>
 HWY_INLINE void Streamed(const T* dy, const T* x, T* dx, int64_t count, const At& terms) {
-  const int64_t unit = std::max<int64_t>(PairLanes(), kLineBytes / sizeof(T));
-  const int64_t head = ElementsToLine(dx);
-  const int64_t body = head < 0 || head > count ? 0 : (count - head) / unit * unit;
-  if (body == 0) return Plain(dy, x, dx, count, terms);
-  if (head > 0) Plain(dy, x, dx, head, terms);
-  Pairs<true>(dy + head, x + head, dx + head, body, terms.From(head));
-  const int64_t done = head + body;
-  if (done < count) Plain(dy + done, x + done, dx + done, count - done, terms.From(done));
+  SplitAtLines(
+      dx, count,
+      [&](int64_t i, int64_t n) HWY_ATTR { Plain(dy + i, x + i, dx + i, n, terms.From(i)); },
+      [&](int64_t i, int64_t n)
+          HWY_ATTR { Pairs<true>(dy + i, x + i, dx + i, n, terms.From(i)); });
 }
 
 // Elements [first, first + count) of three arrays of one type.
@@ -340,29 +328,19 @@ void PositionsOf(const Params& p, float count, const Run& run, bool stream) {
 
 // Calls body with a null pointer to the common type of dy, x and dx.
 template <class Body>
-HWY_INLINE void WithType(const Params& p, const Body& body) {
-  if (!OneType(p)) return body(static_cast<Mixed*>(nullptr));
-  switch (p.dx_dtype) {
-    case DType::kF32:
-      return body(static_cast<float*>(nullptr));
-    case DType::kF16:
-      return body(static_cast<Half*>(nullptr));
-    case DType::kBF16:
-      return body(static_cast<BFloat16*>(nullptr));
-    default:
-      return;
-  }
+HWY_INLINE void WithCommonType(const Params& p, const Body& body) {
+  OneType(p) ? WithType(p.dx_dtype, body) : body(static_cast<Mixed*>(nullptr));
 }
 
 // Elements [begin, end).
 void Planes(const Params& p, const Terms& channels, int64_t begin, int64_t end, bool stream) {
   NoteTarget();
-  WithType(p, [&]<class T>(T*) HWY_ATTR { PlanesOf<T>(p, channels, begin, end, stream); });
+  WithCommonType(p, [&]<class T>(T*) HWY_ATTR { PlanesOf<T>(p, channels, begin, end, stream); });
 }
 
 void Positions(const Params& p, float count, const Run& run, bool stream) {
   NoteTarget();
-  WithType(p, [&]<class T>(T*) HWY_ATTR { PositionsOf<T>(p, count, run, stream); });
+  WithCommonType(p, [&]<class T>(T*) HWY_ATTR { PositionsOf<T>(p, count, run, stream); });
 }
 
 }  // namespace
@@ -379,12 +357,8 @@ HWY_EXPORT(ChannelTerms);
 HWY_EXPORT(Planes);
 HWY_EXPORT(Positions);
 
-constexpr int64_t kTask = 32 * 1024;  // elements; below it a second thread costs more than it saves
 constexpr int64_t kStreamTask = 8 * kTask;  // every task starts with lines that nobody called up
 constexpr int64_t kPlane = 256;       // elements from which a plane is worth its own loop
-
-// From here on dx does not stay in the caches anyway; see elu_backward.cpu.cc.
-constexpr int64_t kStreamBytes = 32 << 20;
 
 int64_t Elements(const Params& p) { return p.outer * p.c * p.inner; }
 
@@ -445,7 +419,7 @@ void RunPlanes(const Params& p) {
   const int64_t total = Elements(p);
   const bool stream = StreamsPlanes(p);
   const int64_t task = stream ? kStreamTask : kTask;
-  ParallelFor((total + task - 1) / task, [&](int64_t i) {
+  ParallelFor(CeilDiv(total, task), [&](int64_t i) {
     planes(p, channels, i * task, std::min((i + 1) * task, total), stream);
   });
 }
@@ -506,24 +480,15 @@ void RunPositions(const Params& p) {
 
 // ---- The kernels ----
 
-int64_t ScratchBytes(const void* params) {
-  const Params& p = *static_cast<const Params*>(params);
+int64_t ScratchBytes(const Params& p) {
   return HasPlanes(p) ? 4 * PaddedChannels(p) * static_cast<int64_t>(sizeof(float)) : 0;
 }
 
-bool Fits(const Params&) { return true; }
-
 void Vector(const Params& p) { HasPlanes(p) ? RunPlanes(p) : RunPositions(p); }
 
-constexpr Kernel VectorKernel() {
-  Kernel kernel = MakeKernel<Params, Fits, Vector>("vector");
-  kernel.scratch_bytes = ScratchBytes;
-  return kernel;
-}
-
 constexpr Kernel kKernels[] = {
-    VectorKernel(),
-    MakeKernel<Params, Fits, reference::BatchNormElemtBackward<double>>("reference"),
+    MakeKernel<Params, FitsAlways<Params>, Vector, ScratchBytes>("vector"),
+    MakeKernel<Params, FitsAlways<Params>, reference::BatchNormElemtBackward<double>>("reference"),
 };
 
 }  // namespace

@@ -116,8 +116,6 @@ inline Means MeansOf(const Work& w, const Sums& group) {
   return {static_cast<float>(group.db / size), static_cast<float>(group.ds / size)};
 }
 
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The part of a group that one thread takes when all threads share it: channels [channel, channel +
 // count), of each the elements [begin, end).
 struct Piece {
@@ -176,8 +174,7 @@ HWY_BEFORE_NAMESPACE();
 namespace anyacl {
 namespace cpu {
 namespace HWY_NAMESPACE {
-
-HWY_INLINE int64_t LaneCount() { return static_cast<int64_t>(hn::Lanes(F32())); }
+namespace {  // other operators have functions of the same names
 
 template <class T>
 HWY_INLINE const T* In(const void* data) {
@@ -199,44 +196,6 @@ HWY_INLINE hn::Mask<F32> LastMask(int64_t count, int64_t rest) {
   if (count < lanes) return hn::FirstN(d, static_cast<size_t>(rest));
   return hn::Not(hn::FirstN(d, static_cast<size_t>(lanes - rest)));
 }
-
-// The first `count` elements, fewer than there are lanes, and zeros.
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 && \
-    HWY_TARGET != HWY_SCALAR  // lanes under a false mask cannot fault
-HWY_INLINE VF LoadFirst(const float* p, int64_t count) {
-  return hn::MaskedLoad(hn::FirstN(F32(), static_cast<size_t>(count)), F32(), p);
-}
-HWY_INLINE VF LoadFirst(const Half* p, int64_t count) {
-  return FloatOfHalf(hn::MaskedLoad(hn::FirstN(U16(), static_cast<size_t>(count)), U16(), Bits(p)));
-}
-HWY_INLINE VF LoadFirst(const BFloat16* p, int64_t count) {
-  const auto v = hn::MaskedLoad(hn::FirstN(U16(), static_cast<size_t>(count)), U16(), Bits(p));
-  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), v)));
-}
-HWY_INLINE void StoreFirst(VF v, float* p, int64_t count) {
-  hn::BlendedStore(v, hn::FirstN(F32(), static_cast<size_t>(count)), F32(), p);
-}
-template <class T>
-HWY_INLINE void StoreFirst(VF v, T* p, int64_t count) {
-  T buffer[hn::MaxLanes(F32())];
-  Store1(v, buffer);
-  hn::BlendedStore(hn::LoadU(U16(), Bits(buffer)), hn::FirstN(U16(), static_cast<size_t>(count)),
-                   U16(), Bits(p));
-}
-#else
-template <class T>
-HWY_INLINE VF LoadFirst(const T* p, int64_t count) {
-  T buffer[hn::MaxLanes(F32())] = {};
-  std::memcpy(buffer, p, static_cast<size_t>(count) * sizeof(T));
-  return Load1(buffer);
-}
-template <class T>
-HWY_INLINE void StoreFirst(VF v, T* p, int64_t count) {
-  T buffer[hn::MaxLanes(F32())];
-  Store1(v, buffer);
-  std::memcpy(p, buffer, static_cast<size_t>(count) * sizeof(T));
-}
-#endif
 
 template <class T>
 HWY_INLINE VF LoadLast(const T* p, int64_t count) {
@@ -378,19 +337,15 @@ void PlainGradients(const T* dy, const T* x, T* dx, int64_t count, Coefficients 
   if (i < count) StoreLast(f.At(LastAt(count), LoadLast(dy, count), LoadLast(x, count)), dx, count);
 }
 
-// Streams whole lines of dx and leaves the broken ones at both ends to PlainGradients.
 template <class T, class Coefficients>
 void StreamedGradients(const T* dy, const T* x, T* dx, int64_t count, Coefficients f,
                        int64_t ahead) {
-  const int64_t unit = std::max<int64_t>(PairLanes(), kLineBytes / sizeof(T));
-  const int64_t head = ElementsToLine(dx);
-  const int64_t body = head < 0 || head > count ? 0 : (count - head) / unit * unit;
-  if (body == 0) return PlainGradients(dy, x, dx, count, f);
-  if (head > 0) PlainGradients(dy, x, dx, head, f);
-  GradientPairs<true>(dy + head, x + head, dx + head, body, f.From(head), ahead);
+  SplitAtLines(
+      dx, count,
+      [&](int64_t i, int64_t n) HWY_ATTR { PlainGradients(dy + i, x + i, dx + i, n, f.From(i)); },
+      [&](int64_t i, int64_t n)
+          HWY_ATTR { GradientPairs<true>(dy + i, x + i, dx + i, n, f.From(i), ahead); });
   EndStream();
-  const int64_t done = head + body;
-  if (done < count) PlainGradients(dy + done, x + done, dx + done, count - done, f.From(done));
 }
 
 template <class T, class Coefficients>
@@ -550,16 +505,7 @@ void PlaneRangeOf(const Params& p, const Work& w, int64_t first, int64_t last) {
 // Groups [first, last) of [blocks, groups]: in each all samples of the block.
 void PlaneRange(const Params& p, const Work& w, int64_t first, int64_t last) {
   NoteTarget();
-  switch (p.dtype) {
-    case DType::kF32:
-      return PlaneRangeOf<float>(p, w, first, last);
-    case DType::kF16:
-      return PlaneRangeOf<Half>(p, w, first, last);
-    case DType::kBF16:
-      return PlaneRangeOf<BFloat16>(p, w, first, last);
-    default:
-      return;
-  }
+  WithType(p.dtype, [&]<class T>(T*) HWY_ATTR { PlaneRangeOf<T>(p, w, first, last); });
 }
 
 template <class T>
@@ -597,16 +543,7 @@ void SharedPlanesOf(const Params& p, const Work& w, int64_t n, int64_t g) {
 // One group by all threads.
 void SharedPlanes(const Params& p, const Work& w, int64_t n, int64_t g) {
   NoteTarget();
-  switch (p.dtype) {
-    case DType::kF32:
-      return SharedPlanesOf<float>(p, w, n, g);
-    case DType::kF16:
-      return SharedPlanesOf<Half>(p, w, n, g);
-    case DType::kBF16:
-      return SharedPlanesOf<BFloat16>(p, w, n, g);
-    default:
-      return;
-  }
+  WithType(p.dtype, [&]<class T>(T*) HWY_ATTR { SharedPlanesOf<T>(p, w, n, g); });
 }
 
 // ---- flat: groups longer than a vector ----
@@ -887,16 +824,7 @@ void FlatRangeOf(const Params& p, const Work& w, int64_t first, int64_t last) {
 // Groups [first, last) of [blocks, groups]: in each all samples of the block.
 void FlatRange(const Params& p, const Work& w, int64_t first, int64_t last) {
   NoteTarget();
-  switch (p.dtype) {
-    case DType::kF32:
-      return FlatRangeOf<float>(p, w, first, last);
-    case DType::kF16:
-      return FlatRangeOf<Half>(p, w, first, last);
-    case DType::kBF16:
-      return FlatRangeOf<BFloat16>(p, w, first, last);
-    default:
-      return;
-  }
+  WithType(p.dtype, [&]<class T>(T*) HWY_ATTR { FlatRangeOf<T>(p, w, first, last); });
 }
 
 // ---- channels_last ----
@@ -1053,16 +981,7 @@ void LastBlockOf(const Params& p, const Work& w, int64_t b) {
 // All samples of a block.
 void LastBlock(const Params& p, const Work& w, int64_t b) {
   NoteTarget();
-  switch (p.dtype) {
-    case DType::kF32:
-      return LastBlockOf<float>(p, w, b);
-    case DType::kF16:
-      return LastBlockOf<Half>(p, w, b);
-    case DType::kBF16:
-      return LastBlockOf<BFloat16>(p, w, b);
-    default:
-      return;
-  }
+  WithType(p.dtype, [&]<class T>(T*) HWY_ATTR { LastBlockOf<T>(p, w, b); });
 }
 
 template <class T>
@@ -1086,18 +1005,10 @@ void SharedLastOf(const Params& p, const Work& w, int64_t n) {
 // One sample by all threads.
 void SharedLast(const Params& p, const Work& w, int64_t n) {
   NoteTarget();
-  switch (p.dtype) {
-    case DType::kF32:
-      return SharedLastOf<float>(p, w, n);
-    case DType::kF16:
-      return SharedLastOf<Half>(p, w, n);
-    case DType::kBF16:
-      return SharedLastOf<BFloat16>(p, w, n);
-    default:
-      return;
-  }
+  WithType(p.dtype, [&]<class T>(T*) HWY_ATTR { SharedLastOf<T>(p, w, n); });
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
 }  // namespace anyacl
@@ -1113,18 +1024,10 @@ HWY_EXPORT(SharedPlanes);
 HWY_EXPORT(LastBlock);
 HWY_EXPORT(SharedLast);
 
-// Elements; below it a second thread costs more than it saves. Elements of flat take longer.
-constexpr int64_t kTask = 32 * 1024;
-constexpr int64_t kFlatTask = 8 * 1024;
+constexpr int64_t kFlatTask = 8 * 1024;  // elements: those of flat take longer than those of kTask
 constexpr int64_t kStackBytes = 16 * 1024;
 
-// A call may ask for the larger of this and 2 % of its inputs.
-constexpr int64_t kScratchBytes = 4 << 20;
-
-// From here on the arrays do not stay in the caches between two operators anyway, and a store that
-// does not read its line first saves a quarter of the traffic. Short pieces would break too many
-// lines.
-constexpr int64_t kStreamBytes = 32 << 20;
+// Short pieces would break too many lines.
 constexpr int64_t kStreamPiece = 1024;
 
 // What a thread should find again in its own cache the second time: larger groups are shared by all
@@ -1153,7 +1056,6 @@ bool FitsFlat(const Params& p) {
 }
 bool FitsPlanes(const Params& p) { return !IsEmpty(p) && IsRowMajor(p) && p.c <= kMostChannels; }
 bool FitsLast(const Params& p) { return !IsEmpty(p) && !IsRowMajor(p) && p.c <= kMostLastChannels; }
-bool FitsAll(const Params&) { return true; }
 
 // ---- Scratch memory, cut from the front ----
 
@@ -1196,9 +1098,9 @@ void TakeSums(const Params& p, Memory* memory, Work* w) {
 
 // Small needs are met from the stack: a call without a workspace is a cheaper call.
 template <Work (*cut)(const Params&, Memory*)>
-int64_t ScratchBytes(const void* params) {
+int64_t ScratchBytes(const Params& p) {
   Memory memory(nullptr);
-  cut(*static_cast<const Params*>(params), &memory);
+  cut(p, &memory);
   return memory.bytes() <= kStackBytes ? 0 : memory.bytes();
 }
 
@@ -1360,16 +1262,14 @@ void RunLast(const Params& p, const Work& w) {
 template <bool (*fits)(const Params&), Work (*cut)(const Params&, Memory*),
           void (*run)(const Params&, const Work&)>
 constexpr Kernel MakeScratchKernel(const char* name) {
-  Kernel kernel = MakeKernel<Params, fits, WithScratch<cut, run>>(name);
-  kernel.scratch_bytes = ScratchBytes<cut>;
-  return kernel;
+  return MakeKernel<Params, fits, WithScratch<cut, run>, ScratchBytes<cut>>(name);
 }
 
 constexpr Kernel kKernels[] = {
     MakeScratchKernel<FitsFlat, CutFlat, RunFlat>("flat"),
     MakeScratchKernel<FitsPlanes, CutPlanes, RunPlanes>("planes"),
     MakeScratchKernel<FitsLast, CutLast, RunLast>("channels_last"),
-    MakeKernel<Params, FitsAll, reference::GroupNormBackward<double>>("reference"),
+    MakeKernel<Params, FitsAlways<Params>, reference::GroupNormBackward<double>>("reference"),
 };
 
 }  // namespace

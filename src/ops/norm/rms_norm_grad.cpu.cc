@@ -56,8 +56,6 @@ struct Blocks {
   bool stream;         // dx bypasses the caches
 };
 
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 inline float LoadFloat(const void* data, int64_t i) {
   float value;
   std::memcpy(&value, static_cast<const float*>(data) + i, sizeof(value));
@@ -80,8 +78,6 @@ namespace anyacl {
 namespace cpu {
 namespace HWY_NAMESPACE {
 namespace {  // other operators have functions of the same names
-
-HWY_INLINE int64_t LaneCount() { return static_cast<int64_t>(hn::Lanes(F32())); }
 
 // ---- Pair order ----
 
@@ -114,30 +110,26 @@ HWY_INLINE void StoreFromPairOrder(VF a, VF b, float* p) {
 // elements is touched.
 
 HWY_INLINE int64_t LastPiece(int64_t count) {
-  return count % kPiece;
-}  // only called when it is not 0
+  return count % kPiece;  // only called when it is not 0
+}
 
 template <class T>
 HWY_INLINE VF LoadLast(const T* p, int64_t count) {
   const int64_t piece = LastPiece(count);
   if (piece >= LaneCount()) return Load1(p + count - LaneCount());
-  T buffer[hn::MaxLanes(F32())] = {};
-  std::memcpy(buffer, p + count - piece, static_cast<size_t>(piece) * sizeof(T));
-  return Load1(buffer);
+  return LoadFirst(p + count - piece, piece);
 }
 
 template <class T>
 HWY_INLINE void StoreLast(VF v, T* p, int64_t count) {
   const int64_t piece = LastPiece(count);
   if (piece >= LaneCount()) return Store1(v, p + count - LaneCount());
-  T buffer[hn::MaxLanes(F32())];
-  Store1(v, buffer);
-  std::memcpy(p + count - piece, buffer, static_cast<size_t>(piece) * sizeof(T));
+  StoreFirst(v, p + count - piece, piece);
 }
 
 // Drops the lanes that the vector before already had; `rest` are left.
 HWY_INLINE VF KeepLast(VF v, int64_t count, int64_t rest) {
-  if (LastPiece(count) < LaneCount()) return v;  // the buffer was filled up with zeros
+  if (LastPiece(count) < LaneCount()) return v;  // the rest are zeros
   const auto had = hn::FirstN(F32(), static_cast<size_t>(LaneCount() - rest));
   return hn::IfThenZeroElse(had, v);
 }
@@ -478,21 +470,6 @@ void SumBlocksOf(const Params& p, const Blocks& w, int64_t piece) {
 
 // ---- Entries ----
 
-// Calls body with a null pointer to the type of dy, x and dx.
-template <class Body>
-HWY_INLINE void WithType(DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::kF32:
-      return body(static_cast<float*>(nullptr));
-    case DType::kF16:
-      return body(static_cast<Half*>(nullptr));
-    case DType::kBF16:
-      return body(static_cast<BFloat16*>(nullptr));
-    default:
-      return;
-  }
-}
-
 void GroupDots(const Params& p, const Group& group, int64_t task) {
   NoteTarget();
   WithType(p.dtype, [&]<class T>(T*) HWY_ATTR { GroupDotsOf<T>(p, group, task); });
@@ -532,11 +509,6 @@ HWY_EXPORT(OrderWholeGamma);
 HWY_EXPORT(RowBlock);
 HWY_EXPORT(SumBlocks);
 
-// From here on dx does not stay in the caches anyway; see elu_backward.cpu.cc.
-constexpr int64_t kStreamBytes = 32 << 20;
-
-constexpr int64_t kScratchBytes = 4 << 20;  // always allowed; above it 2 % of the inputs
-
 int64_t ElementSize(const Params& p) { return static_cast<int64_t>(SizeOf(p.dtype)); }
 
 // Whole lines only: every row must start on one.
@@ -571,7 +543,7 @@ void RunColumns(const Params& p, Group group, int64_t rows_of_group, const ForEa
 
 // One thread and no scratch: below this a second thread costs more than it saves.
 bool IsSmall(const Params& p) {
-  return p.rows <= 2048 && p.cols <= 32 * 1024 && p.rows * p.cols <= 32 * 1024;
+  return p.rows <= 2048 && p.cols <= kTask && p.rows * p.cols <= kTask;
 }
 
 void RunSmall(const Params& p) {
@@ -640,8 +612,7 @@ void RunByBlocks(const Params& p) {
 
 // ---- The kernels ----
 
-int64_t ScratchBytes(const void* params) {
-  const Params& p = *static_cast<const Params*>(params);
+int64_t ScratchBytes(const Params& p) {
   constexpr int64_t kFloat = sizeof(float);
   if (IsSmall(p)) return 0;
   if (GoesByColumns(p)) return RowsOfGroup(p) * (Chunks(p) + 1) * kFloat;
@@ -655,23 +626,15 @@ void FillNan(const Params& p) {
     std::memcpy(static_cast<float*>(p.dgamma) + j, &nan, sizeof(nan));
 }
 
-bool Fits(const Params&) { return true; }
-
 void Vector(const Params& p) {
   if (p.rows == 0) return FillNan(p);
   if (IsSmall(p)) return RunSmall(p);
   GoesByColumns(p) ? RunByColumns(p) : RunByBlocks(p);
 }
 
-constexpr Kernel VectorKernel() {
-  Kernel kernel = MakeKernel<Params, Fits, Vector>("vector");
-  kernel.scratch_bytes = ScratchBytes;
-  return kernel;
-}
-
 constexpr Kernel kKernels[] = {
-    VectorKernel(),
-    MakeKernel<Params, Fits, reference::RmsNormGrad<double>>("reference"),
+    MakeKernel<Params, FitsAlways<Params>, Vector, ScratchBytes>("vector"),
+    MakeKernel<Params, FitsAlways<Params>, reference::RmsNormGrad<double>>("reference"),
 };
 
 }  // namespace
