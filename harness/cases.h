@@ -103,8 +103,8 @@ contract::ArgSpec DenseTensor(DType dtype, const Dims& dims);
 contract::ArgSpec FloatScalar(double value);
 contract::ArgSpec FlagArg(bool value);
 contract::ArgSpec IntArg(int64_t value);
-contract::ArgSpec MaskArg(std::string_view bits);  // "101"
-int64_t Below(Random& random, int64_t n);          // 0 to n - 1
+contract::ArgSpec MaskArg(std::string_view bits);             // "101"
+int64_t Below(Random& random, int64_t n);                     // 0 to n - 1
 Dims RandomDims(Random& random, int min_rank, int max_rank);  // at most 600 elements
 
 // A view of the same shape that lies differently in memory:

@@ -39,9 +39,9 @@ std::vector<TypeChoice> EluBackwardTypes() {
 }  // namespace
 
 const OperatorCases& EluBackwardCases() {
-  static const auto* const cases = new OperatorCases{"aclnnEluBackward", RowsOf("EluBackward"),
-                                                     EluBackwardTypes(), MakeEluBackward,
-                                                     RandomEluBackward};
+  static const auto* const cases =
+      new OperatorCases{"aclnnEluBackward", RowsOf("EluBackward"), EluBackwardTypes(),
+                        MakeEluBackward, RandomEluBackward};
   return *cases;
 }
 

@@ -46,8 +46,9 @@ contract::CallSpec MakeBatchNormElemtBackward(const Dims& dims, const std::vecto
   const auto vector = [&] { return DenseTensor(types[2], {dims[1]}); };
   contract::ArgSpec weight = vector();
   weight.null = !attributes.Flag("weight", true);
-  return {{DenseTensor(types[0], dims), DenseTensor(types[1], dims), vector(), vector(), weight, vector(),
-           vector(), DenseTensor(types[3], {attributes.Int("counters", 2)}), DenseTensor(types[4], dims)}};
+  return {{DenseTensor(types[0], dims), DenseTensor(types[1], dims), vector(), vector(), weight,
+           vector(), vector(), DenseTensor(types[3], {attributes.Int("counters", 2)}),
+           DenseTensor(types[4], dims)}};
 }
 
 RandomRow RandomBatchNormElemtBackward(Random& random) {
@@ -82,44 +83,45 @@ RandomRow RandomRmsNormGrad(Random& random) {
 }  // namespace
 
 const OperatorCases& GroupNormBackwardCases() {
-  static const auto* const cases = new OperatorCases{
-      "aclnnGroupNormBackward", RowsOf("GroupNormBackward"),
-      {{"FLOAT", {F32, F32}, true},
-       {"FLOAT16", {F16, F16}, true},
-       {"BF16", {BF16, BF16}, true},
-       {"FLOAT16 with FLOAT", {F16, F32}},
-       {"BF16 with FLOAT", {BF16, F32}}},
-      MakeGroupNormBackward,
-      RandomGroupNormBackward};
+  static const auto* const cases = new OperatorCases{"aclnnGroupNormBackward",
+                                                     RowsOf("GroupNormBackward"),
+                                                     {{"FLOAT", {F32, F32}, true},
+                                                      {"FLOAT16", {F16, F16}, true},
+                                                      {"BF16", {BF16, BF16}, true},
+                                                      {"FLOAT16 with FLOAT", {F16, F32}},
+                                                      {"BF16 with FLOAT", {BF16, F32}}},
+                                                     MakeGroupNormBackward,
+                                                     RandomGroupNormBackward};
   return *cases;
 }
 
 const OperatorCases& BatchNormElemtBackwardCases() {
-  static const auto* const cases = new OperatorCases{
-      "aclnnBatchNormElemtBackward", RowsOf("BatchNormElemtBackward"),
-      {{"FLOAT", {F32, F32, F32, F32, F32}, true},
-       {"FLOAT16", {F16, F16, F32, I32, F16}, true},
-       {"BF16", {BF16, BF16, F32, I32, BF16}, true},
-       {"all FLOAT16", {F16, F16, F16, F16, F16}},
-       {"all BF16", {BF16, BF16, BF16, F32, BF16}},
-       {"BF16 and FLOAT16 to FLOAT", {BF16, F16, BF16, F16, F32}},
-       {"FLOAT and BF16 to FLOAT16", {F32, BF16, F16, I32, F16}},
-       {"FLOAT16 and FLOAT to BF16", {F16, F32, F32, F32, BF16}}},
-      MakeBatchNormElemtBackward,
-      RandomBatchNormElemtBackward};
+  static const auto* const cases =
+      new OperatorCases{"aclnnBatchNormElemtBackward",
+                        RowsOf("BatchNormElemtBackward"),
+                        {{"FLOAT", {F32, F32, F32, F32, F32}, true},
+                         {"FLOAT16", {F16, F16, F32, I32, F16}, true},
+                         {"BF16", {BF16, BF16, F32, I32, BF16}, true},
+                         {"all FLOAT16", {F16, F16, F16, F16, F16}},
+                         {"all BF16", {BF16, BF16, BF16, F32, BF16}},
+                         {"BF16 and FLOAT16 to FLOAT", {BF16, F16, BF16, F16, F32}},
+                         {"FLOAT and BF16 to FLOAT16", {F32, BF16, F16, I32, F16}},
+                         {"FLOAT16 and FLOAT to BF16", {F16, F32, F32, F32, BF16}}},
+                        MakeBatchNormElemtBackward,
+                        RandomBatchNormElemtBackward};
   return *cases;
 }
 
 const OperatorCases& RmsNormGradCases() {
-  static const auto* const cases =
-      new OperatorCases{"aclnnRmsNormGrad", RowsOf("RmsNormGrad"),
-                        {{"FLOAT", {F32, F32}, true},
-                         {"FLOAT16", {F16, F16}, true},
-                         {"BF16", {BF16, BF16}, true},
-                         {"FLOAT16 with FLOAT", {F16, F32}},
-                         {"BF16 with FLOAT", {BF16, F32}}},
-                        MakeRmsNormGrad,
-                        RandomRmsNormGrad};
+  static const auto* const cases = new OperatorCases{"aclnnRmsNormGrad",
+                                                     RowsOf("RmsNormGrad"),
+                                                     {{"FLOAT", {F32, F32}, true},
+                                                      {"FLOAT16", {F16, F16}, true},
+                                                      {"BF16", {BF16, BF16}, true},
+                                                      {"FLOAT16 with FLOAT", {F16, F32}},
+                                                      {"BF16 with FLOAT", {BF16, F32}}},
+                                                     MakeRmsNormGrad,
+                                                     RandomRmsNormGrad};
   return *cases;
 }
 

@@ -127,8 +127,9 @@ TEST_F(BadInputTest, ProductsThatOverflow) {
           const int64_t a = valid.args[i].integer, b = valid.args[j].integer;
           spec.args[i].integer = sign * (a + (sign > 0 ? kHuge : 0));
           spec.args[j].integer = sign * (b + (sign > 0 ? kHuge : 0));
-          ExpectRefused(op, spec, fmt::format("{} and {}, sign {}", op.contract.args()[i].name,
-                                              op.contract.args()[j].name, sign));
+          ExpectRefused(op, spec,
+                        fmt::format("{} and {}, sign {}", op.contract.args()[i].name,
+                                    op.contract.args()[j].name, sign));
         }
       }
     }
@@ -146,7 +147,8 @@ TEST_F(BadInputTest, TensorsTooLargeForAnyMemory) {
         CallSpec all = valid;  // with all that are like it, so that shapes agree
         for (size_t i = 0; i < all.args.size(); ++i) {
           Tensor& t = all.args[i].tensor;
-          const bool like = op.contract.args()[i].is_tensor() && t.dims == valid.args[arg].tensor.dims;
+          const bool like =
+              op.contract.args()[i].is_tensor() && t.dims == valid.args[arg].tensor.dims;
           if (like) SetDims(&t, dims);
         }
         ExpectRefused(op, all, "all " + ToString(dims));
@@ -198,7 +200,8 @@ TEST_F(BadInputTest, NullDataOfATensorWithElements) {
       ASSERT_EQ(aclSetRawTensorAddr(tensor, nullptr), 0);
       ASSERT_EQ(call.Plan(), 0) << "the address may be set later";
       EXPECT_EQ(call.Run(session_.stream()), 161001);
-      ExpectSentence(op, fmt::format("{} has elements but its data pointer is null", argument.name));
+      ExpectSentence(op,
+                     fmt::format("{} has elements but its data pointer is null", argument.name));
       ExpectUntouched(call);
       EXPECT_EQ(call.Run(session_.stream()), 561103) << "a failed run consumes the executor";
       // And once it is set, all is well.
@@ -222,11 +225,14 @@ TEST_F(BadInputTest, WorkspaceNullOrTooSmall) {
         if (!null && given == planned) continue;
         const bool is_null_error = null && given > 0;
         SCOPED_TRACE(fmt::format("{} of {} bytes{}", given, planned, null ? ", null" : ""));
-        EXPECT_EQ(op.run(null ? nullptr : call.workspace(), given, call.executor(), session_.stream()),
-                  is_null_error ? 161001 : 161002);
-        ExpectSentence(op, is_null_error ? "workspace must not be null when workspaceSize is"
-                                         : fmt::format("workspaceSize must be at least the {} bytes "
-                                                       "of phase 1, got {}", planned, given));
+        EXPECT_EQ(
+            op.run(null ? nullptr : call.workspace(), given, call.executor(), session_.stream()),
+            is_null_error ? 161001 : 161002);
+        ExpectSentence(op, is_null_error
+                               ? "workspace must not be null when workspaceSize is"
+                               : fmt::format("workspaceSize must be at least the {} bytes "
+                                             "of phase 1, got {}",
+                                             planned, given));
         ExpectUntouched(call);
       }
     }

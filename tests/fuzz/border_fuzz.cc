@@ -400,7 +400,8 @@ class World {
     // Where the tensors are looked at first, a dead one answers before the result pointers do.
     const bool first = op.contract.table().result_pointers == contract::ResultPointers::kFirst;
     if (no_size || no_executor) {
-      Expect(status == 161001 || (!first && status == 161002), "null result pointers were accepted");
+      Expect(status == 161001 || (!first && status == 161002),
+             "null result pointers were accepted");
     }
     if (status != 0) {
       Expect(no_size || size == 0, "a failed phase 1 left a workspace size");

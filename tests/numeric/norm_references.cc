@@ -111,7 +111,7 @@ class GroupNorm {
 
   const Call& call_;
   const int64_t samples_, hxw_, groups_;
-  const int64_t channels_;  // of a group
+  const int64_t channels_;      // of a group
   std::vector<Possible> xhat_;  // of the group in work
   std::vector<Possible> dx_;
   std::vector<PossibleSum> dgamma_, dbeta_;

@@ -23,7 +23,7 @@ bool Has(const Possible& p, float value) {
 }
 
 TEST(Possible, OneOperationHasTheFloatResultAndItsNeighboursOnly) {
-  const float values[] = {1.0f,   -3.0f,  0.1f,  1e-30f, -1e-40f, 3e38f,       0.0f,
+  const float values[] = {1.0f,   -3.0f,  0.1f,  1e-30f, -1e-40f, 3e38f,    0.0f,
                           1e-20f, -2e19f, 7e-9f, 65504,  -1.5f,   1.25e-38f};
   for (const float a : values) {
     for (const float b : values) {

@@ -146,7 +146,8 @@ std::vector<NormalSet> NormaliseChannels(Call& call) {
     }
     sum_dy.push_back(sum);
     sum_dy_xmu.push_back(with_x);
-    Fill(x, dy, mean, call.Operand(kInvstd)[c], [&](int64_t) { return weight; }, &sets[c]);
+    Fill(
+        x, dy, mean, call.Operand(kInvstd)[c], [&](int64_t) { return weight; }, &sets[c]);
   }
   call.SetInput(kSumDy, sum_dy);
   call.SetInput(kSumDyXmu, sum_dy_xmu);
@@ -166,8 +167,9 @@ std::vector<NormalSet> NormaliseRows(Call& call) {
   }
   StoreStatistics(sets, -1, kRstd, &call);
   for (size_t i = 0; i < sets.size(); ++i) {
-    Fill(call.Operand(kX), call.Operand(kDy), 0, call.Operand(kRstd)[i],
-         [&](int64_t k) { return call.Operand(kGamma)[k % columns]; }, &sets[i]);
+    Fill(
+        call.Operand(kX), call.Operand(kDy), 0, call.Operand(kRstd)[i],
+        [&](int64_t k) { return call.Operand(kGamma)[k % columns]; }, &sets[i]);
   }
   return sets;
 }
@@ -228,8 +230,8 @@ TEST_F(IdentityTest, LinearInTheGradient) {
         const int arg = op.contract.ArgIndex(name);
         std::vector<double> values(call.Operand(arg).size());
         for (size_t i = 0; i < values.size(); ++i) {
-          values[i] = a * harness::Generate(Data::kExact, 7, i) +
-                      b * harness::Generate(Data::kExact, 8, i);
+          values[i] =
+              a * harness::Generate(Data::kExact, 7, i) + b * harness::Generate(Data::kExact, 8, i);
         }
         call.SetInput(arg, values);
       }
@@ -250,7 +252,8 @@ TEST_F(IdentityTest, LinearInTheGradient) {
         const double a = one.values[out][i], b = other.values[out][i];
         // Each of the three is as far off as its reference allows, and is rounded once.
         const double bound = one.expected[out][i].Tolerance() + other.expected[out][i].Tolerance() +
-                             sum.expected[out][i].Tolerance() + 4 * kUnit * (std::fabs(a) + std::fabs(b));
+                             sum.expected[out][i].Tolerance() +
+                             4 * kUnit * (std::fabs(a) + std::fabs(b));
         ASSERT_NEAR(sum.values[out][i], a + b, bound) << "output " << out << " element " << i;
         ASSERT_EQ(scaled.values[out][i], -4 * a) << "a power of two is exact, element " << i;
       }

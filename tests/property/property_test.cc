@@ -54,7 +54,7 @@ bool Never(const CallSpec&) { return false; }
 // The properties an operator has beyond those of all.
 struct Traits {
   const char* op;
-  bool elementwise;  // every output element depends on the input elements at its place
+  bool elementwise;        // every output element depends on the input elements at its place
   const char* per_sample;  // an input with entries for each index of the first axis
   bool (*other_bits)(const CallSpec& spec);  // dense tensors would be summed in another order
 };
@@ -218,7 +218,8 @@ class PropertyTest : public testing::Test {
       Call call(op, spec, {.data = Data::kHostile});
       Run(call);
       for (size_t i = 0; i < results.size(); ++i) {
-        EXPECT_EQ(WithoutPayloads(call, call.Outputs()[i]), bits >> i & 1 ? results[i] : untouched[i])
+        EXPECT_EQ(WithoutPayloads(call, call.Outputs()[i]),
+                  bits >> i & 1 ? results[i] : untouched[i])
             << "mask " << bits << ", output " << i;
       }
     }
@@ -499,7 +500,8 @@ void TakeSamples(const Call& whole, int64_t first, Call* part) {
     const int64_t count = part->spec().args[arg].tensor.numel();
     const int64_t samples = whole.spec().args[arg].tensor.dims[0];
     const bool per_sample = count != static_cast<int64_t>(all.size());
-    const auto begin = all.begin() + (per_sample ? first * static_cast<int64_t>(all.size()) / samples : 0);
+    const auto begin =
+        all.begin() + (per_sample ? first * static_cast<int64_t>(all.size()) / samples : 0);
     part->SetInput(arg, std::vector<double>(begin, begin + count));
   }
 }
