@@ -255,17 +255,13 @@ class CudaMemory final : public DeviceMemory {
   }
 
   bool WriteValue(uint64_t* word, uint64_t value, const Launch& launch) override {
-    const auto address = reinterpret_cast<CUdeviceptr>(word);
-    return TheDriver().write_value64 &&
-           TheDriver().write_value64(StreamOf(launch), address, value, 0) == CUDA_SUCCESS;
+    WriteWord(word, value, StreamOf(launch));
+    return true;
   }
   bool WaitValue(uint64_t* word, uint64_t value, uint32_t condition,
                  const Launch& launch) override {
-    static_assert(CU_STREAM_WAIT_VALUE_GEQ == 0 && CU_STREAM_WAIT_VALUE_EQ == 1 &&
-                  CU_STREAM_WAIT_VALUE_AND == 2 && CU_STREAM_WAIT_VALUE_NOR == 3);
-    const auto address = reinterpret_cast<CUdeviceptr>(word);
-    return TheDriver().wait_value64 &&
-           TheDriver().wait_value64(StreamOf(launch), address, value, condition) == CUDA_SUCCESS;
+    WaitForWord(word, value, condition, HostWord::Exiting().device_address(), StreamOf(launch));
+    return true;
   }
 
   size_t Granularity() const override {

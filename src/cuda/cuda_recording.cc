@@ -69,6 +69,7 @@ class CudaGraph final : public runtime::Recording {
     CudaStream& stream = Of(origin);
     const DeviceGuard guard(stream.ordinal());
     cudaGraph_t graph = nullptr;
+    if (!keep) JoinAll(&stream);
     cudaError_t error = cudaStreamEndCapture(stream.native(), &graph);
     LeaveAll();
     points_.clear();
@@ -92,6 +93,13 @@ class CudaGraph final : public runtime::Recording {
     try {
       work.run(work, Launch{});
     } catch (...) {
+    }
+  }
+
+  // CUDA takes an end with unjoined streams for an error, also when nothing is kept.
+  void JoinAll(CudaStream* origin) {
+    for (CudaStream* stream : streams_) {
+      if (stream != origin) Join(*origin, Point(*stream));
     }
   }
 

@@ -335,13 +335,8 @@ Status CudaStream::PrepareHostThread() {
   if (!TheDriver().wait_value32) {
     return Status(code::kRtNotSupported, "the driver is too old for host code on a stream");
   }
-  if (!gate_) {
-    void* word = nullptr;
-    const cudaError_t error =
-        cudaHostAlloc(&word, sizeof(*gate_), cudaHostAllocPortable | cudaHostAllocMapped);
-    if (error != cudaSuccess) return ToStatus("cudaHostAlloc", error);
-    gate_ = new (word) uint32_t(tickets_);
-  }
+  if (!gate_) gate_ = HostWord::Make(tickets_);
+  if (!gate_) return Status(code::kRtOutOfMemory, "there is no pinned memory for host code");
   if (has_host_thread_) return Status();
   sigset_t all, before;
   sigfillset(&all);
@@ -377,10 +372,9 @@ Status CudaStream::SubmitHost(const Work& work, uint64_t* sequence) {
   if (!job.before || cudaEventRecord(job.before->get(), native_) != cudaSuccess) {
     return ToStatus(work.label, cudaGetLastError());
   }
-  void* gate = nullptr;
-  cudaHostGetDevicePointer(&gate, gate_, 0);
-  if (TheDriver().wait_value32(native_, reinterpret_cast<CUdeviceptr>(gate), job.ticket,
-                               CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
+  gate_->SetAtExit(job.ticket);
+  if (TheDriver().wait_value32(native_, reinterpret_cast<CUdeviceptr>(gate_->device_address()),
+                               job.ticket, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
     return Status(code::kRtDriver, std::string(work.label) + ": the stream cannot wait for the host");
   }
   ++tickets_;
@@ -424,7 +418,7 @@ void CudaStream::RunJob(HostJob* job) {
   const int32_t code = skip ? 0 : RunGuarded(job->work, Launch{nullptr, job->before->ordinal()});
   if (job->work.release) job->work.release(job->work);
   if (code != 0 && !aborted()) stream_.WorkFailed(job->work.label, code, job->number, {});
-  std::atomic_ref<uint32_t>(*gate_).store(job->ticket, std::memory_order_release);
+  gate_->Set(job->ticket);
 }
 
 // --- the end ---

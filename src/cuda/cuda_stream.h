@@ -104,7 +104,7 @@ class CudaStream final : public runtime::StreamEngine {
 
   // Under mutex_ again.
   bool has_host_thread_ = false;
-  uint32_t* gate_ = nullptr;  // the word that the native stream waits for
+  HostWord* gate_ = nullptr;  // the word that the native stream waits for
   uint32_t tickets_ = 0;
 };
 

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "core/codes.h"
@@ -79,6 +81,59 @@ int DevicesPerGpu() {
 }
 
 bool Forked() { return forked.load(std::memory_order_relaxed); }
+
+namespace {
+std::mutex& WordMutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+HostWord* all_words = nullptr;  // guarded by the mutex, and so is the next
+bool words_released = false;
+}  // namespace
+
+void ReleaseAllWords() {
+  if (Forked()) return;
+  const std::lock_guard lock(WordMutex());
+  words_released = true;
+  for (HostWord* word = all_words; word; word = word->next_) {
+    std::atomic_ref<uint32_t>(*word->host_).store(word->at_exit_.load(), std::memory_order_release);
+  }
+}
+
+HostWord* HostWord::Make(uint32_t value) {
+  // After the driver's own handlers were registered, and so before them at the end.
+  static const int registered = std::atexit(ReleaseAllWords);
+  (void)registered;
+  void* host = nullptr;
+  void* device = nullptr;
+  const unsigned flags = cudaHostAllocPortable | cudaHostAllocMapped;
+  if (cudaHostAlloc(&host, sizeof(uint32_t), flags) != cudaSuccess ||
+      cudaHostGetDevicePointer(&device, host, 0) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  auto* const word = new HostWord;
+  word->host_ = new (host) uint32_t(value);
+  word->device_ = static_cast<uint32_t*>(device);
+  const std::lock_guard lock(WordMutex());
+  word->next_ = all_words;
+  all_words = word;
+  return word;
+}
+
+HostWord& HostWord::Exiting() {
+  static HostWord* const word = [] {
+    HostWord* const made = Make(0);
+    if (made) made->SetAtExit(1);
+    return made;
+  }();
+  return *word;
+}
+
+void HostWord::Set(uint32_t value) {
+  const std::lock_guard lock(WordMutex());
+  if (!words_released) std::atomic_ref<uint32_t>(*host_).store(value, std::memory_order_release);
+}
 
 DeviceGuard::DeviceGuard(int ordinal) : ordinal_(ordinal) {
   cudaGetDevice(&before_);
@@ -163,8 +218,6 @@ const Driver& TheDriver() {
   static const Driver* const driver = [] {
     auto* const found = new Driver;
     Find("cuStreamWaitValue32", &found->wait_value32);
-    Find("cuStreamWaitValue64", &found->wait_value64);
-    Find("cuStreamWriteValue64", &found->write_value64);
     Find("cuMemsetD32Async", &found->memset_d32);
     Find("cuMemGetAllocationGranularity", &found->granularity);
     Find("cuMemAddressReserve", &found->reserve);

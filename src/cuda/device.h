@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,6 +29,26 @@ int DevicesPerGpu();
 
 // In a child of fork nothing of CUDA works any more.
 bool Forked();
+
+// Words in pinned memory that the GPU waits for and the host writes, each on its own; never freed. When the process
+// ends, `at_exit` is written into all of them: the driver would wait for ever for a stream that waits for us.
+class HostWord {
+ public:
+  static HostWord* Make(uint32_t value);  // null: none to be had
+  static HostWord& Exiting();             // 0 until the process ends, then 1
+
+  uint32_t* device_address() const { return device_; }
+  // After the end has begun, words keep what they were given for it.
+  void Set(uint32_t value);
+  void SetAtExit(uint32_t value) { at_exit_.store(value, std::memory_order_relaxed); }
+
+ private:
+  friend void ReleaseAllWords();
+  uint32_t* host_ = nullptr;
+  uint32_t* device_ = nullptr;
+  std::atomic<uint32_t> at_exit_{0};
+  HostWord* next_ = nullptr;
+};
 
 // Makes a GPU current in this thread, and puts back what the program had selected.
 class DeviceGuard {
@@ -82,8 +103,6 @@ class UtilityStream {
 // too old.
 struct Driver {
   decltype(&cuStreamWaitValue32) wait_value32;
-  decltype(&cuStreamWaitValue64) wait_value64;
-  decltype(&cuStreamWriteValue64) write_value64;
   decltype(&cuMemsetD32Async) memset_d32;
   decltype(&cuMemGetAllocationGranularity) granularity;
   decltype(&cuMemAddressReserve) reserve;

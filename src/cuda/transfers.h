@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "runtime/backend.h"
 
@@ -18,6 +19,11 @@ void CopyStrided(const StridedCopy& copy, cudaStream_t stream);
 // False when the type cannot be reduced; nothing is launched for no elements.
 bool Reduce(void* to, const void* from, size_t elements, DType dtype, ReduceOp op,
             cudaStream_t stream);
+
+// A word is written, or waited for until a condition of aclrtValueWait holds or *give_up is not 0.
+void WriteWord(uint64_t* word, uint64_t value, cudaStream_t stream);
+void WaitForWord(const uint64_t* word, uint64_t value, uint32_t condition, const uint32_t* give_up,
+                 cudaStream_t stream);
 
 void MoveBytes(const MovePass& pass, cudaStream_t stream);
 

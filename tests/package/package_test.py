@@ -141,7 +141,8 @@ def loading(args):
     copy = args.work / "followed"  # a copy that follows links still is a working tree
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(args.prefix, copy)
-    run([loader, now] + sorted(copy.glob("lib64/lib*.so")) + sorted(copy.glob("lib64/stub/*.so")))
+    copied = [p for p in sorted(copy.glob("lib64/lib*.so")) if p.name != PLUGIN]
+    run([loader, now] + copied + sorted(copy.glob("lib64/stub/*.so")))
 
 
 # --- every function -------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "harness/call.h"
 #include "harness/session.h"
 #include "ops/operators.h"
 #include "plan/elu_call.h"
@@ -153,15 +154,11 @@ TEST_F(ExecutorTest, WorkspaceMayLieAnywhere) {
   for (size_t shift : {0, 1, 7, 63, 64, 65}) {
     EluCall call(16, 5, true);
     call.Plan();
-    std::vector<unsigned char> memory(call.size + 256, 0xcd);
-    EXPECT_EQ(aclnnEluBackward(memory.data() + shift, call.size, call.executor, stream()), 0);
+    harness::GuardedMemory memory(call.size, true, shift);
+    EXPECT_EQ(aclnnEluBackward(memory.payload(), call.size, call.executor, stream()), 0);
     Sync();
     EXPECT_EQ(call.Wrong(), 0);
-    for (size_t i = 0; i < memory.size(); ++i) {
-      if (i < shift || i >= shift + call.size) {
-        ASSERT_EQ(memory[i], 0xcd) << "shift " << shift << " byte " << i;
-      }
-    }
+    EXPECT_EQ(memory.CheckGuards(), "") << "shift " << shift;
   }
 }
 
