@@ -99,7 +99,9 @@ class CudaGraph final : public runtime::Recording {
   // CUDA takes an end with unjoined streams for an error, also when nothing is kept.
   void JoinAll(CudaStream* origin) {
     for (CudaStream* stream : streams_) {
-      if (stream != origin) Join(*origin, Point(*stream));
+      if (stream == origin) continue;
+      const Status ignored = Join(*origin, Point(*stream));
+      (void)ignored;
     }
   }
 
