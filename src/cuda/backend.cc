@@ -75,8 +75,8 @@ bool CudaBackend::Move(const MovePass& pass, const Launch& launch) const {
 extern "C" __attribute__((visibility("default"))) const anyacl::Backend* anyacl_cuda_plugin_v1(
     const anyacl::PluginHost& host, std::string* problem) {
   if (std::strcmp(host.version, ANYACL_VERSION) != 0) {
-    *problem = std::string("the plug-in is of AnyACL " ANYACL_VERSION ", the library of ") +
-               host.version;
+    *problem =
+        std::string("the plug-in is of AnyACL " ANYACL_VERSION ", the library of ") + host.version;
     return nullptr;
   }
   anyacl::cuda::SetHost(host);

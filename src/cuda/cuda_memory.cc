@@ -161,10 +161,10 @@ cudaError_t CopyRows(const RowCopy& copy, cudaStream_t stream) {
                              copy.height, cudaMemcpyDefault, stream);
   }
   for (size_t row = 0; row < copy.height; ++row) {
-    const cudaError_t error = cudaMemcpyAsync(
-        static_cast<char*>(copy.to) + row * copy.to_pitch,
-        static_cast<const char*>(copy.from) + row * copy.from_pitch, copy.width, cudaMemcpyDefault,
-        stream);
+    const cudaError_t error =
+        cudaMemcpyAsync(static_cast<char*>(copy.to) + row * copy.to_pitch,
+                        static_cast<const char*>(copy.from) + row * copy.from_pitch, copy.width,
+                        cudaMemcpyDefault, stream);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
@@ -172,7 +172,8 @@ cudaError_t CopyRows(const RowCopy& copy, cudaStream_t stream) {
 
 cudaError_t FillWords(void* to, uint32_t pattern, size_t count, cudaStream_t stream) {
   if (!TheDriver().memset_d32) return cudaErrorNotSupported;
-  const auto result = TheDriver().memset_d32(reinterpret_cast<CUdeviceptr>(to), pattern, count, stream);
+  const auto result =
+      TheDriver().memset_d32(reinterpret_cast<CUdeviceptr>(to), pattern, count, stream);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -269,8 +270,8 @@ class CudaMemory final : public DeviceMemory {
       size_t bytes = 0;
       const CUmemAllocationProp prop = PhysicalProp(OrdinalOf(0));
       const bool known = TheDriver().granularity &&
-                         TheDriver().granularity(&bytes, &prop,
-                                                 CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) == CUDA_SUCCESS;
+                         TheDriver().granularity(
+                             &bytes, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) == CUDA_SUCCESS;
       return known ? bytes : size_t{2} << 20;
     }();
     return granularity;

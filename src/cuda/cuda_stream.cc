@@ -107,8 +107,8 @@ Status CudaStream::Open(int device, uint32_t priority) {
     native_ = nullptr;
   }
   const DeviceGuard guard(ordinal);
-  const cudaError_t error = cudaStreamCreateWithPriority(&native_, cudaStreamNonBlocking,
-                                                         NativePriority(priority));
+  const cudaError_t error =
+      cudaStreamCreateWithPriority(&native_, cudaStreamNonBlocking, NativePriority(priority));
   ordinal_ = ordinal;
   priority_ = priority;
   return ToStatus("cudaStreamCreateWithPriority", error);
@@ -347,7 +347,8 @@ Status CudaStream::PrepareHostThread() {
   } catch (const std::system_error&) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return has_host_thread_ ? Status() : Status(code::kRtNoStreamResource, "no thread can be started");
+  return has_host_thread_ ? Status()
+                          : Status(code::kRtNoStreamResource, "no thread can be started");
 }
 
 Status CudaStream::WaitForRoom(const char* label) {
@@ -375,7 +376,8 @@ Status CudaStream::SubmitHost(const Work& work, uint64_t* sequence) {
   gate_->SetAtExit(job.ticket);
   if (TheDriver().wait_value32(native_, reinterpret_cast<CUdeviceptr>(gate_->device_address()),
                                job.ticket, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
-    return Status(code::kRtDriver, std::string(work.label) + ": the stream cannot wait for the host");
+    return Status(code::kRtDriver,
+                  std::string(work.label) + ": the stream cannot wait for the host");
   }
   ++tickets_;
   job.number = Count(work.label);

@@ -35,7 +35,8 @@ class CudaStream final : public runtime::StreamEngine {
   runtime::WaitResult WaitFor(uint64_t sequence, runtime::Deadline deadline,
                               StreamEngine* waiter) override;
   bool OnOwnThread() const override { return served_here == this; }
-  void WakeWaiters() override {}  // waits for a GPU cannot be woken; those with a limit look again and again
+  void WakeWaiters() override {
+  }  // waits for a GPU cannot be woken; those with a limit look again and again
   uint64_t DropQueued() override;
   bool Aborting() override { return !Reached(aborted_.load(std::memory_order_acquire)); }
   void Close() override;

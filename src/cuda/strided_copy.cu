@@ -165,8 +165,7 @@ void Launch(const StridedLayout& layout, const StridedCopy& copy, cudaStream_t s
 }  // namespace
 
 void CopyStrided(const StridedCopy& copy, cudaStream_t stream) {
-  const StridedLayout layout =
-      Simplify(copy.dims, copy.from_strides, copy.to_strides, copy.serial);
+  const StridedLayout layout = Simplify(copy.dims, copy.from_strides, copy.to_strides, copy.serial);
   if (layout.count == 0) return;
   switch (copy.element_size) {
     case 1:

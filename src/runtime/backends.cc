@@ -28,7 +28,8 @@ std::string DriverProblem() {
   const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
   const auto count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
   if (!init || !count) return "libcuda.so.1 is no NVIDIA driver";
-  if (const int error = init(0)) return fmt::format("the NVIDIA driver failed with error {}", error);
+  if (const int error = init(0))
+    return fmt::format("the NVIDIA driver failed with error {}", error);
   int devices = 0;
   if (const int error = count(&devices)) {
     return fmt::format("the NVIDIA driver failed with error {}", error);
@@ -65,8 +66,7 @@ Loaded Load() {
   if (!library) return loaded;
   loaded.problem.clear();
   const auto entry = reinterpret_cast<PluginEntry>(dlsym(library, kCudaPluginEntry));
-  static constexpr PluginHost kHost = {ANYACL_VERSION, runtime::DeviceCount,
-                                       runtime::LogicalIdOf};
+  static constexpr PluginHost kHost = {ANYACL_VERSION, runtime::DeviceCount, runtime::LogicalIdOf};
   if (entry) loaded.backend = entry(kHost, &loaded.problem);
   if (!entry) loaded.problem = fmt::format("{} is of another version", kCudaPluginFile);
   return loaded;
@@ -94,13 +94,14 @@ Choice Choose() {
     return {cuda ? cuda : &CpuBackend(), {}};
   }
   if (name != "cuda") {
-    return {nullptr, Status(code::kAclInvalidParam,
-                            fmt::format("ANYACL_BACKEND must be auto, cpu or cuda, got '{}'", name))};
+    return {nullptr,
+            Status(code::kAclInvalidParam,
+                   fmt::format("ANYACL_BACKEND must be auto, cpu or cuda, got '{}'", name))};
   }
   std::string problem;
   if (const Backend* const cuda = CudaBackend(&problem)) return {cuda, {}};
-  return {nullptr, Status(code::kRtNoDevice,
-                          fmt::format("ANYACL_BACKEND is cuda, but {}", problem))};
+  return {nullptr,
+          Status(code::kRtNoDevice, fmt::format("ANYACL_BACKEND is cuda, but {}", problem))};
 }
 
 const Choice& Chosen() {

@@ -191,7 +191,8 @@ Status GraphCapture::Join(const char* function, Stream* stream, const Point& poi
     return Fail(code::kRtCaptureImplicit, function, "the default stream cannot join a capture");
   }
   const std::lock_guard lock(mutex_);
-  if (!active()) return Fail(code::kRtEventCaptured, function, "the capture of the event has ended");
+  if (!active())
+    return Fail(code::kRtEventCaptured, function, "the capture of the event has ended");
   ANYACL_RETURN_IF_ERROR(recording_->Join(stream->engine(), point.number));
   Merge(point.seen, &members_[stream].seen);
   stream->set_capture(this);
@@ -294,7 +295,7 @@ aclError aclmdlRICaptureGetInfo(aclrtStream stream, aclmdlRICaptureStatus* statu
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
     const GraphCapture* const capture = target->capture();
     if (status) {
-      *status = !capture            ? ACL_MODEL_RI_CAPTURE_STATUS_NONE
+      *status = !capture             ? ACL_MODEL_RI_CAPTURE_STATUS_NONE
                 : capture->invalid() ? ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED
                                      : ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE;
     }

@@ -81,10 +81,10 @@ class GraphCapture {
 };
 
 // What must not be done while something is being captured; ok, and one load, when nothing is.
-Status RequireNotCaptured(const char* function, const Stream& stream);        // 107027
-Status RequireNoCaptureOn(const char* function, int device);                  // 107027
-Status RequireMayUseDefault(const char* function, const Context* context);    // 107031
-Status RequireMaySynchronize(const char* function);                           // 107030
+Status RequireNotCaptured(const char* function, const Stream& stream);      // 107027
+Status RequireNoCaptureOn(const char* function, int device);                // 107027
+Status RequireMayUseDefault(const char* function, const Context* context);  // 107031
+Status RequireMaySynchronize(const char* function);                         // 107030
 
 }  // namespace anyacl::runtime
 

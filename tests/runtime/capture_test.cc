@@ -88,7 +88,9 @@ TEST_F(CaptureTest, HostFunctionsAreReplayedInOrder) {
   calls = 0;
   aclmdlRI model = nullptr;
   ASSERT_EQ(aclmdlRICaptureBegin(stream_, kThreadLocal), ACL_SUCCESS);
-  ASSERT_EQ(aclrtLaunchHostFunc(stream_, [](void*) { ++calls; }, nullptr), ACL_SUCCESS);
+  ASSERT_EQ(aclrtLaunchHostFunc(
+                stream_, [](void*) { ++calls; }, nullptr),
+            ACL_SUCCESS);
   ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
   EXPECT_EQ(calls, 0);
   Replay(model, stream_);

@@ -18,7 +18,8 @@ TEST(Backends, UnknownName) {
   EXPECT_IN_FRESH_PROCESS({
     setenv("ANYACL_BACKEND", "tpu", 1);
     CHILD_EQ(aclInit(nullptr), 100000);
-    CHILD_EQ(strstr(aclGetRecentErrMsg(), "ANYACL_BACKEND must be auto, cpu or cuda, got 'tpu'") != nullptr,
+    CHILD_EQ(strstr(aclGetRecentErrMsg(), "ANYACL_BACKEND must be auto, cpu or cuda, got 'tpu'") !=
+                 nullptr,
              true);
     CHILD_EQ(aclrtSetDevice(0), 100000);
   });
@@ -29,7 +30,8 @@ TEST(Backends, CudaWithoutADevice) {
   EXPECT_IN_FRESH_PROCESS({
     setenv("ANYACL_BACKEND", "cuda", 1);
     CHILD_EQ(aclInit(nullptr), 207004);
-    CHILD_EQ(strstr(aclGetRecentErrMsg(), "ANYACL_BACKEND is cuda, but there is no") != nullptr, true);
+    CHILD_EQ(strstr(aclGetRecentErrMsg(), "ANYACL_BACKEND is cuda, but there is no") != nullptr,
+             true);
     CHILD_EQ(aclrtSetDevice(0), 207004);
     uint32_t count = 9;
     CHILD_OK(aclrtGetDeviceCount(&count));
@@ -60,8 +62,8 @@ TEST(Gpu, AsynchronousErrorsNameTheOperator) {
         aclCreateTensor(&count, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, &count, 1, nowhere);
     uint64_t size = 0;
     aclOpExecutor* executor = nullptr;
-    CHILD_OK(aclnnEluBackwardGetWorkspaceSize(tensor, scalar, scalar, scalar, true, tensor, tensor, &size,
-                                              &executor));
+    CHILD_OK(aclnnEluBackwardGetWorkspaceSize(tensor, scalar, scalar, scalar, true, tensor, tensor,
+                                              &size, &executor));
     CHILD_OK(aclnnEluBackward(nullptr, size, executor, nullptr));
     CHILD_EQ(aclrtSynchronizeStream(nullptr), 507015);
     const char* const text = aclGetRecentErrMsg();

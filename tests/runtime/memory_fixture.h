@@ -42,11 +42,13 @@ class DeviceArray {
     explicit Element(T* at) : at_(at) {}
     operator T() const {  // NOLINT: stands for the element
       T value{};
-      EXPECT_EQ(aclrtMemcpy(&value, sizeof(T), at_, sizeof(T), ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);
+      EXPECT_EQ(aclrtMemcpy(&value, sizeof(T), at_, sizeof(T), ACL_MEMCPY_DEVICE_TO_HOST),
+                ACL_SUCCESS);
       return value;
     }
     Element& operator=(T value) {
-      EXPECT_EQ(aclrtMemcpy(at_, sizeof(T), &value, sizeof(T), ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
+      EXPECT_EQ(aclrtMemcpy(at_, sizeof(T), &value, sizeof(T), ACL_MEMCPY_HOST_TO_DEVICE),
+                ACL_SUCCESS);
       return *this;
     }
     T* operator&() const { return at_; }  // NOLINT: its address is the device's

@@ -29,7 +29,8 @@ class Graph {
  public:
   template <class Record>
   Graph(aclrtStream stream, int calls, Record&& record) : stream_(stream), calls_(calls) {
-    Require(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_RELAXED), "aclmdlRICaptureBegin");
+    Require(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_RELAXED),
+            "aclmdlRICaptureBegin");
     for (int i = 0; i < calls; ++i) record(i);
     Require(aclmdlRICaptureEnd(stream, &model_), "aclmdlRICaptureEnd");
     Require(aclrtCreateEvent(&start_), "aclrtCreateEvent");
@@ -82,12 +83,12 @@ void SubmitPass(const MovePass& pass, aclrtStream stream) {
     const Backend* backend;
     MovePass pass;
   };
-  const Work work = runtime::MakeWork(
-      "roof", pass.bytes, Payload{&Library().backend(), pass}, [](Work& w, const Launch& launch) {
-        const Payload& payload = runtime::PayloadOf<Payload>(w);
-        payload.backend->Move(payload.pass, launch);
-        return 0;
-      });
+  const Work work = runtime::MakeWork("roof", pass.bytes, Payload{&Library().backend(), pass},
+                                      [](Work& w, const Launch& launch) {
+                                        const Payload& payload = runtime::PayloadOf<Payload>(w);
+                                        payload.backend->Move(payload.pass, launch);
+                                        return 0;
+                                      });
   const Status status = Library().submit(stream, work);
   Require(status.code(), "roof");
 }
@@ -105,7 +106,8 @@ double CallUs(Call& call, aclrtStream stream) {
       call.op().get_workspace_size(call.raw().data(), &size, &executor);
       call.op().run(workspace, size, executor, stream);
     }
-    const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::micro> spent =
+        std::chrono::steady_clock::now() - start;
     Require(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");
     samples.push_back(spent.count() / kBatch);
   }
@@ -119,8 +121,9 @@ BenchRow MeasureOnDevice(const Operator& op, const harness::OperatorCases& cases
                          aclrtStream stream) {
   std::vector<std::unique_ptr<Call>> sets;
   const auto add = [&] {
-    sets.push_back(std::make_unique<Call>(op, MakeCall(op.contract, cases, row, type),
-                                          harness::CallOptions{.seed = sets.size() + 1, .guards = false}));
+    sets.push_back(
+        std::make_unique<Call>(op, MakeCall(op.contract, cases, row, type),
+                               harness::CallOptions{.seed = sets.size() + 1, .guards = false}));
     Require(sets.back()->PlanRepeatable(), op.contract.op());
   };
   add();
