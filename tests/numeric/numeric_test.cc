@@ -21,6 +21,7 @@
 #include "numeric/references.h"
 #include "ops/operators.h"
 #include "plan/plan.h"
+#include "run_tests.h"
 #include "runtime/submit.h"
 #include "sanitized.h"
 
@@ -128,9 +129,33 @@ class NumericTest : public testing::Test {
     EXPECT_EQ(call.CheckMemory(), "") << key;
   }
 
+  // What is forced takes the call.
+  static bool Fits(Call& call) {
+    const int32_t status = call.Plan();
+    call.DropExecutor();
+    return status != code::kNoKernel;
+  }
+
+  // A GPU has no targets; its kernels may decline a call, but not the one that is chosen and not the last one.
+  void CheckOnGpu(Call& call, const std::string& key,
+                  const std::vector<std::vector<Expected>>& expected) {
+    const auto kernels = runtime::CurrentBackend().Kernels(call.op().contract.table().stem);
+    ASSERT_FALSE(kernels.empty()) << key << ": no kernels";
+    std::vector<std::string> names = {""};
+    for (const Kernel& kernel : kernels) names.push_back(kernel.name);
+    for (const std::string& name : names) {
+      ForceKernel(name);
+      const std::string full = fmt::format("{}|{}|gpu", key, name);
+      if (!only.empty() && full != only) continue;
+      if (!name.empty() && name != kernels.back().name && !Fits(call)) continue;
+      CheckOnce(call, full, expected);
+    }
+  }
+
   // The reference kernel is plain code: one target is enough for it, and no long tensors.
   void CheckKernels(Call& call, const std::string& key, bool all_targets) {
     const auto expected = ReferenceOf(call.op().contract.op())(call);
+    if (runtime::CurrentBackend().launches()) return CheckOnGpu(call, key, expected);
     for (const Kernel& kernel :
          runtime::CurrentBackend().Kernels(call.op().contract.table().stem)) {
       ForceKernel(kernel.name);
@@ -199,5 +224,5 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]).rfind(flag, 0) == 0) anyacl::numeric::only = argv[i] + flag.size();
   }
-  return RUN_ALL_TESTS();
+  return anyacl::RunTests();
 }

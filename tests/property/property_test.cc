@@ -376,22 +376,30 @@ class Overlap {
     const Bytes dense = harness::Encode(TensorOf(input).dtype, call.Operand(input));
     const size_t each = SizeOf(TensorOf(input).dtype);
     const std::vector<int64_t> offsets = harness::ElementOffsets(TensorOf(input));
+    Bytes image = memory_.Read();
     for (size_t i = 0; i < offsets.size(); ++i) {
-      std::memcpy(input_at_ + offsets[i] * each, dense.data() + i * each, each);
+      std::memcpy(&image[At(input_at_) + offsets[i] * each], dense.data() + i * each, each);
     }
+    memory_.Write(image);
   }
 
   Bytes Result() const {
     const size_t each = SizeOf(TensorOf(output_).dtype);
+    const Bytes image = memory_.Read();
     Bytes result;
     for (int64_t offset : harness::ElementOffsets(TensorOf(output_))) {
-      result.insert(result.end(), output_at_ + offset * each, output_at_ + (offset + 1) * each);
+      const auto element = image.begin() + static_cast<int64_t>(At(output_at_)) + offset * each;
+      result.insert(result.end(), element, element + each);
     }
     return result;
   }
   std::string CheckGuards() const { return memory_.CheckGuards(); }
 
  private:
+  size_t At(const unsigned char* address) const {
+    return static_cast<size_t>(address - memory_.payload());
+  }
+
   static constexpr size_t kBytes = 1 << 17;
 
   const Tensor& TensorOf(int arg) const { return call_.spec().args[arg].tensor; }
