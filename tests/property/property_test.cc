@@ -114,6 +114,10 @@ void RandomLayouts(Random& random, const Operator& op, CallSpec* spec) {
   }
 }
 
+// One NaN is enough to make a whole group NaN: other numbers must have their turn, too.
+Data DataOf(int64_t round) { return round % 2 == 0 ? Data::kRandom : Data::kHostile; }
+constexpr Data kBoth[] = {Data::kRandom, Data::kHostile};
+
 // Results of all outputs, one behind the other.
 Bytes ResultsOf(const Call& call) {
   Bytes all;
@@ -156,6 +160,19 @@ template <class Visit>
 void ForEachOperator(Visit&& visit) {
   for (const Operator* op : Operators()) {
     visit(*op, harness::CasesOf(op->contract.op()), TraitsOf(*op));
+  }
+}
+
+// The samples [first, first + spec's first dim) of `whole`, as a call of their own.
+void TakeSamples(const Call& whole, int64_t first, Call* part) {
+  for (int arg : part->Inputs()) {
+    const std::vector<double>& all = whole.Operand(arg);
+    const int64_t count = part->spec().args[arg].tensor.numel();
+    const int64_t samples = whole.spec().args[arg].tensor.dims[0];
+    const bool per_sample = count != static_cast<int64_t>(all.size());
+    const auto begin =
+        all.begin() + (per_sample ? first * static_cast<int64_t>(all.size()) / samples : 0);
+    part->SetInput(arg, std::vector<double>(begin, begin + count));
   }
 }
 
@@ -205,9 +222,30 @@ class PropertyTest : public testing::Test {
     return alike;
   }
 
+  // Runs some samples of `whole` alone; false when the first axis of the call is no batch.
+  bool CheckSamples(const harness::OperatorCases& cases, const Case& row, const TypeChoice& types,
+                    const Call& whole, const char* per_sample, int64_t samples) {
+    const Dims dims = row.ParsedDims();
+    const int64_t first = Below(random_, dims[0] - samples + 1);
+    Dims fewer = dims;
+    fewer[0] = samples;
+    harness::Attributes attributes(row.attributes);
+    Call part(whole.op(), cases.make(fewer, types.dtypes, attributes));
+    const int counted = whole.op().contract.ArgIndex(per_sample);
+    const int64_t entries = whole.spec().args[counted].tensor.numel();
+    if (part.spec().args[counted].tensor.numel() * dims[0] != entries * samples) return false;
+    TakeSamples(whole, first, &part);
+    Run(part);
+    const Bytes all = WithoutPayloads(whole, whole.Outputs()[0]);
+    const Bytes some = WithoutPayloads(part, part.Outputs()[0]);
+    EXPECT_EQ(std::memcmp(some.data(), all.data() + first * (all.size() / dims[0]), some.size()), 0)
+        << samples << " samples from " << first;
+    return true;
+  }
+
   // All masks of a call that wants everything.
-  void CheckMasks(const Operator& op, int mask, CallSpec spec) {
-    Call full(op, spec, {.data = Data::kHostile});
+  void CheckMasks(const Operator& op, int mask, CallSpec spec, Data data) {
+    Call full(op, spec, {.data = data});
     Run(full);
     std::vector<Bytes> results, untouched;
     for (int arg : full.Outputs()) results.push_back(WithoutPayloads(full, arg));
@@ -215,7 +253,7 @@ class PropertyTest : public testing::Test {
     for (int arg : full.Outputs()) untouched.push_back(WithoutPayloads(full, arg));
     for (int bits = 0; bits < 1 << results.size(); ++bits) {
       for (size_t i = 0; i < results.size(); ++i) spec.args[mask].bools.values[i] = bits >> i & 1;
-      Call call(op, spec, {.data = Data::kHostile});
+      Call call(op, spec, {.data = data});
       Run(call);
       for (size_t i = 0; i < results.size(); ++i) {
         EXPECT_EQ(WithoutPayloads(call, call.Outputs()[i]),
@@ -251,7 +289,7 @@ TEST_F(PropertyTest, StridedEqualsContiguous) {
           for (int round = 0; round < 60; ++round) {
             CallSpec spec = RandomCall(cases, types);
             RandomLayouts(random_, op, &spec);
-            Call call(op, spec, {.data = Data::kHostile, .seed = random_()});
+            Call call(op, spec, {.data = DataOf(round), .seed = random_()});
             const Bytes strided = Run(call);
             if (traits.other_bits(spec)) {
               ++other;
@@ -299,12 +337,14 @@ TEST_F(PropertyTest, MisalignedMemory) {
       for (const Case& row : cases.cases) {
         if (!row.Has("small")) continue;
         const CaseCall made = harness::MakeCall(op.contract, cases, row, types);
-        Call aligned(op, made, {.data = Data::kHostile});
-        const Bytes expected = Run(aligned);
-        for (size_t elements : {1, 3, 7}) {
-          Call call(op, made, {.data = Data::kHostile, .shift = elements * size});
-          ASSERT_EQ(Run(call), expected)
-              << row.name << " " << types.label << " off by " << elements;
+        for (const Data data : kBoth) {
+          Call aligned(op, made, {.data = data});
+          const Bytes expected = Run(aligned);
+          for (size_t elements : {1, 3, 7}) {
+            Call call(op, made, {.data = data, .shift = elements * size});
+            ASSERT_EQ(Run(call), expected)
+                << row.name << " " << types.label << " off by " << elements;
+          }
         }
       }
     }
@@ -353,7 +393,7 @@ TEST_F(PropertyTest, OutputInPlaceOfAnInput) {
         CaseCall made{spec, std::vector<int>(spec.args.size())};
         std::iota(made.memory_of.begin(), made.memory_of.end(), 0);
         made.memory_of[output] = input;
-        Call call(op, made, {.data = Data::kHostile, .seed = random_()});
+        Call call(op, made, {.data = DataOf(round), .seed = random_()});
         const Bytes in_place = Run(call);
         ASSERT_EQ(in_place, DenseResults(call)) << Describe(call);
         ++compared;
@@ -426,7 +466,7 @@ TEST_F(PropertyTest, PartialOverlapOfInputAndOutput) {
           const int output = model.Outputs()[0];
           const int input = model.Inputs()[Below(random_, 2)];  // those of the output's shape
           if (transposed) harness::SetLayout("transposed", &spec.args[output].tensor);
-          Call call(op, spec, {.data = Data::kHostile, .seed = random_()});
+          Call call(op, spec, {.data = DataOf(shift), .seed = random_()});
           const Bytes expected = DenseResults(call);
           const Overlap overlap(call, input, output, shift);
           ASSERT_EQ(call.Execute(session_.stream()), 0);
@@ -488,11 +528,13 @@ TEST_F(PropertyTest, AnyNumberOfThreadsAndAnyRunGivesTheSameBits) {
       if (kSanitized && Numel(row.ParsedDims()) > 100'000) continue;
       for (const TypeChoice& types : cases.types) {
         if (!types.bench) continue;
-        Call call(op, harness::MakeCall(op.contract, cases, row, types), {.data = Data::kHostile});
-        const Bytes expected = results(call, 1);
-        for (int threads : {1, 2, 3, 16}) {
-          ASSERT_TRUE(results(call, threads) == expected)
-              << row.name << " " << types.label << ", " << threads << " threads";
+        for (const Data data : kBoth) {
+          Call call(op, harness::MakeCall(op.contract, cases, row, types), {.data = data});
+          const Bytes expected = results(call, 1);
+          for (int threads : {1, 2, 3, 16}) {
+            ASSERT_TRUE(results(call, threads) == expected)
+                << row.name << " " << types.label << ", " << threads << " threads";
+          }
         }
       }
     }
@@ -501,59 +543,37 @@ TEST_F(PropertyTest, AnyNumberOfThreadsAndAnyRunGivesTheSameBits) {
 
 // ---- batches ----
 
-// The samples [first, first + spec's first dim) of `whole`, as a call of their own.
-void TakeSamples(const Call& whole, int64_t first, Call* part) {
-  for (int arg : part->Inputs()) {
-    const std::vector<double>& all = whole.Operand(arg);
-    const int64_t count = part->spec().args[arg].tensor.numel();
-    const int64_t samples = whole.spec().args[arg].tensor.dims[0];
-    const bool per_sample = count != static_cast<int64_t>(all.size());
-    const auto begin =
-        all.begin() + (per_sample ? first * static_cast<int64_t>(all.size()) / samples : 0);
-    part->SetInput(arg, std::vector<double>(begin, begin + count));
-  }
+// The rows whose first output is dx, with entries for every index of its first axis.
+bool HasSamples(const Call& call, const Dims& dims) {
+  return !call.Outputs().empty() && call.spec().args[call.Outputs()[0]].tensor.dims == dims;
 }
 
 // One sample (a row, for RmsNormGrad) alone, and in a smaller batch, has the bits it has in the whole.
 TEST_F(PropertyTest, ASampleDoesNotSeeItsBatch) {
-  ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases,
-                      const Traits& traits) {
-    int64_t compared = 0;
-    const int counter = op.contract.ArgIndex(traits.per_sample);
-    for (const Case& row : cases.cases) {
-      const Dims dims = row.ParsedDims();
-      if (row.Has("large") || row.Has("strided") || row.Has("alias") || row.Has("empty")) continue;
-      if (dims.rank() == 0 || dims[0] < 2) continue;
-      if (kSanitized && Numel(dims) > 100'000) continue;
-      for (const TypeChoice& types : cases.types) {
-        if (!types.bench || (Numel(dims) > 100'000 && &types != &cases.types[0])) continue;
-        Call whole(op, harness::MakeCall(op.contract, cases, row, types), {.data = Data::kHostile});
-        if (whole.Outputs().empty()) continue;
-        const int output = whole.Outputs()[0];
-        if (!(whole.spec().args[output].tensor.dims == dims)) continue;  // dx is not wanted
-        Run(whole);
-        const Bytes all = WithoutPayloads(whole, output);
-        for (const int64_t samples : {int64_t{1}, (dims[0] + 1) / 2}) {
-          const int64_t first = Below(random_, dims[0] - samples + 1);
-          Dims fewer = dims;
-          fewer[0] = samples;
-          harness::Attributes attributes(row.attributes);
-          Call part(op, cases.make(fewer, types.dtypes, attributes));
-          const int64_t entries = whole.spec().args[counter].tensor.numel();
-          if (part.spec().args[counter].tensor.numel() * dims[0] != entries * samples) continue;
-          TakeSamples(whole, first, &part);
-          Run(part);
-          const Bytes some = WithoutPayloads(part, output);
-          const size_t sample = all.size() / dims[0];
-          ASSERT_EQ(std::memcmp(some.data(), all.data() + first * sample, some.size()), 0)
-              << op.contract.op() << " \"" << row.name << "\" " << types.label << ": " << samples
-              << " samples from " << first;
-          ++compared;
+  ForEachOperator(
+      [&](const Operator& op, const harness::OperatorCases& cases, const Traits& traits) {
+        int64_t compared = 0;
+        for (const Case& row : cases.cases) {
+          const Dims dims = row.ParsedDims();
+          if (row.Has("large") || row.Has("strided") || row.Has("alias") || row.Has("empty"))
+            continue;
+          if (dims.rank() == 0 || dims[0] < 2 || (kSanitized && Numel(dims) > 100'000)) continue;
+          for (const TypeChoice& types : cases.types) {
+            if (!types.bench || (Numel(dims) > 100'000 && &types != &cases.types[0])) continue;
+            for (const Data data : kBoth) {
+              Call whole(op, harness::MakeCall(op.contract, cases, row, types), {.data = data});
+              if (!HasSamples(whole, dims)) continue;
+              Run(whole);
+              for (const int64_t samples : {int64_t{1}, (dims[0] + 1) / 2}) {
+                compared += CheckSamples(cases, row, types, whole, traits.per_sample, samples);
+                ASSERT_FALSE(HasFailure())
+                    << op.contract.op() << " \"" << row.name << "\" " << types.label;
+              }
+            }
+          }
         }
-      }
-    }
-    EXPECT_GT(compared, 30) << op.contract.op();
-  });
+        EXPECT_GT(compared, 30) << op.contract.op();
+      });
 }
 
 // ---- masks ----
@@ -570,7 +590,8 @@ TEST_F(PropertyTest, MasksDoNotChangeTheOtherOutputs) {
       if (row.Has("large") || row.Has("alias") || std::strstr(row.attributes, "mask=")) continue;
       for (const TypeChoice& types : cases.types) {
         if (!types.bench) continue;
-        CheckMasks(op, mask, harness::MakeCall(op.contract, cases, row, types).spec);
+        const CallSpec spec = harness::MakeCall(op.contract, cases, row, types).spec;
+        for (const Data data : kBoth) CheckMasks(op, mask, spec, data);
         ASSERT_FALSE(HasFailure()) << row.name << " " << types.label;
       }
     }
