@@ -51,6 +51,13 @@ if(ANYACL_SANITIZE)
   add_link_options(${sanitize})
   add_compile_definitions(ANYACL_SANITIZE_${ANYACL_SANITIZE}=1)  # ..._address or ..._thread
 endif()
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  add_compile_definitions(ANYACL_EMULATED=1)
+endif()
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  # Kernels keep vectors in arrays and structs, which the types of SVE do not allow: 64-bit ARM runs NEON.
+  add_compile_definitions("HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
+endif()
 if(ANYACL_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "ANYACL_FUZZ needs clang: configure with CXX=clang++ CC=clang")
