@@ -29,14 +29,15 @@ set(CMAKE_CXX_FLAGS_RELEASE "${release}")
 set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1")
 
-add_compile_options(
+set(host_options
   -Wall -Wextra
   -ffp-contract=off  # results are promised bit for bit: kernels fuse explicitly or not at all
   -fno-math-errno
   -fno-semantic-interposition)
 if(ANYACL_WERROR)
-  add_compile_options(-Werror)
+  list(APPEND host_options -Werror)
 endif()
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${host_options}>")
 
 if(ANYACL_SANITIZE STREQUAL "address")
   # A C program may pass any int where the headers declare an enum, and so do our tests.

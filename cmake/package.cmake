@@ -17,6 +17,10 @@ add_custom_target(anyacl_dist DEPENDS anyacl ${ANYACL_FILTERS})
 
 # --- libraries and programs -----------------------------------------------------------------------------------------
 install(TARGETS anyacl ${ANYACL_FILTERS} LIBRARY DESTINATION lib64)
+if(TARGET anyacl_cuda)
+  add_dependencies(anyacl_dist anyacl_cuda)
+  install(TARGETS anyacl_cuda LIBRARY DESTINATION lib64)
+endif()
 if(TARGET anyacl_tool)
   add_dependencies(anyacl_dist anyacl_tool)
   set_target_properties(anyacl_tool PROPERTIES OUTPUT_NAME anyacl INSTALL_RPATH "$ORIGIN/../lib64:$ORIGIN/../lib64/anyacl")

@@ -120,6 +120,7 @@ class Call {
   void MakeHandle(int arg);
   void DestroyHandle(int arg);
   void PutOperand(int arg);
+  void MarkResult(int arg);
   void MakeWorkspace();
   bool HasMemory(int arg) const { return memory_[memory_of_[arg]].has_value(); }
   Memory& MemoryOf(int arg) { return *memory_[memory_of_[arg]]; }

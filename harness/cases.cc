@@ -219,6 +219,26 @@ contract::ArgSpec MaskArg(std::string_view bits) {
   return arg;
 }
 
+int64_t Below(Random& random, int64_t n) { return static_cast<int64_t>(random() % n); }
+
+Dims RandomDims(Random& random, int min_rank, int max_rank) {
+  Dims dims;
+  const int rank = min_rank + static_cast<int>(Below(random, max_rank - min_rank + 1));
+  int64_t left = 600;
+  for (int i = 0; i < rank; ++i) {
+    dims.push_back(1 + Below(random, std::min<int64_t>(left, 7)));
+    left /= dims[i];
+  }
+  return dims;
+}
+
+contract::CallSpec MakeRandomCall(const OperatorCases& cases, const TypeChoice& types,
+                                  Random& random) {
+  const RandomRow row = cases.random(random);
+  Attributes attributes(row.attributes);
+  return cases.make(row.dims, types.dtypes, attributes);
+}
+
 void SetLayout(std::string_view layout, Tensor* t) {
   if (layout == "dense") return;
   if (layout == "offset") return SetStrides(t, ContiguousStrides(t->dims), 3);

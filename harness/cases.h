@@ -8,6 +8,7 @@
 #define ANYACL_HARNESS_CASES_H_
 
 #include <map>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,14 @@ struct TypeChoice {
   bool bench = false;  // one of those the bench measures
 };
 
+using Random = std::mt19937_64;
+
+// Dims and attributes as a row has them.
+struct RandomRow {
+  Dims dims;
+  std::string attributes;
+};
+
 struct OperatorCases {
   const char* op;  // "aclnnEluBackward"
   std::vector<Case> cases;
@@ -64,6 +73,8 @@ struct OperatorCases {
   // Dense tensors and attributes of the row; MakeCall adds the layouts.
   contract::CallSpec (*make)(const Dims& dims, const std::vector<DType>& types,
                              Attributes& attributes);
+  // A valid call of few elements, any shape and any attributes.
+  RandomRow (*random)(Random& random);
 };
 
 // A call, and which arguments share memory: memory_of[i] is the argument whose memory i uses, or i
@@ -78,6 +89,10 @@ struct CaseCall {
 const std::vector<const OperatorCases*>& AllCases();
 const OperatorCases& CasesOf(std::string_view op);  // throws std::out_of_range for an unknown name
 
+// What the operator's `random` gave, made a call.
+contract::CallSpec MakeRandomCall(const OperatorCases& cases, const TypeChoice& types,
+                                  Random& random);
+
 // Throws std::invalid_argument when the row has a mistake.
 CaseCall MakeCall(const contract::Contract& contract, const OperatorCases& cases, const Case& row,
                   const TypeChoice& types);
@@ -88,7 +103,9 @@ contract::ArgSpec DenseTensor(DType dtype, const Dims& dims);
 contract::ArgSpec FloatScalar(double value);
 contract::ArgSpec FlagArg(bool value);
 contract::ArgSpec IntArg(int64_t value);
-contract::ArgSpec MaskArg(std::string_view bits);  // "101"
+contract::ArgSpec MaskArg(std::string_view bits);             // "101"
+int64_t Below(Random& random, int64_t n);                     // 0 to n - 1
+Dims RandomDims(Random& random, int min_rank, int max_rank);  // at most 600 elements
 
 // A view of the same shape that lies differently in memory:
 //   dense       row-major

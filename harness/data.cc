@@ -131,6 +131,8 @@ const char* Name(Data data) {
       return "offset";
     case Data::kSmall:
       return "small";
+    case Data::kTiny:
+      return "tiny";
     case Data::kHostile:
       return "hostile";
   }
@@ -148,6 +150,8 @@ double Generate(Data data, uint64_t seed, uint64_t index) {
       return 1e4 + Signed(bits);
     case Data::kSmall:
       return (bits & 1 ? -1 : 1) * std::pow(10, -8 * Unit(bits));
+    case Data::kTiny:
+      return (bits & 1 ? -1 : 1) * std::pow(10, -30 - 15 * Unit(bits));
     case Data::kHostile:
       return Hostile(bits);
   }

@@ -19,10 +19,11 @@ enum class Data {
   kRandom,   // uniform in (-2, 2), never 0
   kOffset,   // 1e4 plus (-1, 1): mean much larger than deviation
   kSmall,    // magnitudes from 1e-8 to 1, log-uniform: 16-bit subnormals
+  kTiny,     // magnitudes from 1e-45 to 1e-30, log-uniform: FLOAT and BF16 subnormals
   kHostile,  // NaN, infinities, both zeros, subnormals, largest numbers, mixed with kRandom
 };
-inline constexpr Data kAllData[] = {Data::kExact, Data::kRandom, Data::kOffset, Data::kSmall,
-                                    Data::kHostile};
+inline constexpr Data kAllData[] = {Data::kExact, Data::kRandom, Data::kOffset,
+                                    Data::kSmall, Data::kTiny,   Data::kHostile};
 const char* Name(Data data);
 
 // Number `index` of a sequence; the same for the same arguments on every machine.

@@ -80,6 +80,7 @@ configure() {
     cat "$log" >&2
     stop "configuring failed (see above; also in $log). A folder left by another compiler or place? rm -rf $folder"
   fi
+  sed -n 's/^-- \(CUDA plug-in: .*\)/    \1/p' "$log"
 }
 
 # build FOLDER [TARGETS...]

@@ -3,8 +3,8 @@
 # Copyright The AnyACL Authors
 """Checks that each room of src/ includes only what it may touch; prints every edge that is not allowed.
 
-A room is a folder of src/; below ops/<family>/, <op>.cc (plan), <op>.<backend>.cc (kernels) and <op>.h (Params and
-reference) are rooms of their own. Public headers (acl/, aclnn/, aclnnop/) count as the room "include".
+A room is a folder of src/; below ops/<family>/, <op>.cc (plan), <op>.cpu.cc and <op>.cu (kernels) and <op>.h (Params
+and reference) are rooms of their own. Public headers (acl/, aclnn/, aclnnop/) count as the room "include".
 """
 import re
 import sys
@@ -20,15 +20,17 @@ ALLOWED = {
     "abi": ["include", "core", "contract", "plan", "ops", *BACKEND,
             "cpu/parallel.h", "cpu/targets.h"],  # introspection.cc shows the tool around
     "runtime": ["include", "core"],
-    "cpu": ["core", "ops/op_list.inc", "runtime/stream.h", *BACKEND],
+    "cpu": ["core", "ops/op_list.inc", "runtime/engine.h", *BACKEND],
+    "cuda": ["core", "ops/op_list.inc", "runtime/engine.h", "runtime/backend.h"],
     "ops": ["core", "contract", "plan"],
     "op plan": ["include", "core", "contract", "plan", "ops", "abi/calls.h", "op header"],
     "op header": ["core"],
     "op kernel": ["core", "cpu", "op header", *BACKEND],
+    "op cuda": ["core", "cuda", "op header", "runtime/backend.h"],
 }
 FOREIGN = {  # headers of others that only these rooms may use
     re.compile(r"hwy/"): ["cpu", "op kernel"],
-    re.compile(r"cuda|cublas"): [],
+    re.compile(r"cuda(?!/[a-z_]+\.(h|cuh)$)|cub/|cooperative_groups"): ["cuda", "op cuda"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 
@@ -40,6 +42,8 @@ def room_of(path):
         return "include"
     if parts[0] != "ops" or len(parts) < 3:
         return parts[0]
+    if path.endswith((".cu", ".cuh")):
+        return "op cuda"
     if path.endswith(".h"):
         return "op header" if parts[-1].count(".") == 1 and not path.endswith("-inl.h") else "op kernel"
     return "op plan" if parts[-1].count(".") == 1 else "op kernel"
@@ -58,7 +62,7 @@ def is_allowed(source, target):
 
 def main():
     src = Path(sys.argv[1] if len(sys.argv) > 1 else ".") / "src"
-    files = [f for f in sorted(src.rglob("*")) if f.suffix in (".h", ".cc", ".cu", ".inc")]
+    files = [f for f in sorted(src.rglob("*")) if f.suffix in (".h", ".cc", ".cu", ".cuh", ".inc")]
     edges = [(f.relative_to(src).as_posix(), target) for f in files
              for target in INCLUDE.findall(f.read_text(encoding="utf-8"))]
     wrong = [f"src/{source} ({room_of(source)}) may not include {target}"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
+#include <iterator>
+
 #include "harness/cases.h"
 
 namespace anyacl::harness {
@@ -11,6 +13,13 @@ contract::CallSpec MakeEluBackward(const Dims& dims, const std::vector<DType>& t
            FloatScalar(attributes.Real("scale", 1)), FloatScalar(attributes.Real("inputScale", 1)),
            FlagArg(attributes.Flag("isResult", false)), DenseTensor(types[0], dims),
            DenseTensor(types[1], dims)}};
+}
+
+RandomRow RandomEluBackward(Random& random) {
+  static constexpr const char* kAttributes[] = {"", "isResult=1", "alpha=1.5 scale=0.5",
+                                                "alpha=0.5 inputScale=-2 isResult=1"};
+  const Dims dims = RandomDims(random, 0, 8);
+  return {dims, kAttributes[Below(random, std::size(kAttributes))]};
 }
 
 std::vector<TypeChoice> EluBackwardTypes() {
@@ -30,8 +39,9 @@ std::vector<TypeChoice> EluBackwardTypes() {
 }  // namespace
 
 const OperatorCases& EluBackwardCases() {
-  static const auto* const cases = new OperatorCases{"aclnnEluBackward", RowsOf("EluBackward"),
-                                                     EluBackwardTypes(), MakeEluBackward};
+  static const auto* const cases =
+      new OperatorCases{"aclnnEluBackward", RowsOf("EluBackward"), EluBackwardTypes(),
+                        MakeEluBackward, RandomEluBackward};
   return *cases;
 }
 

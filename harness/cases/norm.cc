@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
+#include <fmt/format.h>
+
+#include <iterator>
+
 #include "harness/cases.h"
 
 namespace anyacl::harness {
@@ -27,14 +31,29 @@ contract::CallSpec MakeGroupNormBackward(const Dims& dims, const std::vector<DTy
            wanted(0, tensor(dims)), wanted(1, param({dims[1]})), wanted(2, param({dims[1]}))}};
 }
 
+RandomRow RandomGroupNormBackward(Random& random) {
+  static constexpr const char* kMasks[] = {"111", "111", "111", "100", "010", "001", "110", "011"};
+  const Dims dims = RandomDims(random, 2, 8);
+  int64_t group = 1 + Below(random, dims[1]);
+  while (dims[1] % group != 0) --group;
+  return {dims, fmt::format("group={} gamma={} mask={}", group, Below(random, 2),
+                            kMasks[Below(random, std::size(kMasks))])};
+}
+
 // dims: N x C x spatial. Attributes: weight (1: given), counters (2: length of counter).
 contract::CallSpec MakeBatchNormElemtBackward(const Dims& dims, const std::vector<DType>& types,
                                               Attributes& attributes) {
   const auto vector = [&] { return DenseTensor(types[2], {dims[1]}); };
   contract::ArgSpec weight = vector();
   weight.null = !attributes.Flag("weight", true);
-  return {{DenseTensor(types[0], dims), DenseTensor(types[1], dims), vector(), vector(), weight, vector(),
-           vector(), DenseTensor(types[3], {attributes.Int("counters", 2)}), DenseTensor(types[4], dims)}};
+  return {{DenseTensor(types[0], dims), DenseTensor(types[1], dims), vector(), vector(), weight,
+           vector(), vector(), DenseTensor(types[3], {attributes.Int("counters", 2)}),
+           DenseTensor(types[4], dims)}};
+}
+
+RandomRow RandomBatchNormElemtBackward(Random& random) {
+  const Dims dims = RandomDims(random, 2, 8);
+  return {dims, fmt::format("weight={} counters={}", Below(random, 2), 1 + Below(random, 4))};
 }
 
 // dims: shape of x. Attributes: axes (1: how many trailing axes gamma has), rstd (leading, keep or short).
@@ -52,44 +71,57 @@ contract::CallSpec MakeRmsNormGrad(const Dims& dims, const std::vector<DType>& t
            DenseTensor(types[1], gamma), DenseTensor(types[0], dims), DenseTensor(F32, gamma)}};
 }
 
+RandomRow RandomRmsNormGrad(Random& random) {
+  static constexpr const char* kForms[] = {"leading", "keep", "short"};
+  const Dims dims = RandomDims(random, 1, 8);
+  const int64_t axes = 1 + Below(random, dims.rank());
+  bool only_ones = true;  // behind the first leading dim: what the short form leaves out
+  for (int i = 1; i < dims.rank() - axes; ++i) only_ones = only_ones && dims[i] == 1;
+  return {dims, fmt::format("axes={} rstd={}", axes, kForms[Below(random, only_ones ? 3 : 2)])};
+}
+
 }  // namespace
 
 const OperatorCases& GroupNormBackwardCases() {
-  static const auto* const cases = new OperatorCases{
-      "aclnnGroupNormBackward", RowsOf("GroupNormBackward"),
-      {{"FLOAT", {F32, F32}, true},
-       {"FLOAT16", {F16, F16}, true},
-       {"BF16", {BF16, BF16}, true},
-       {"FLOAT16 with FLOAT", {F16, F32}},
-       {"BF16 with FLOAT", {BF16, F32}}},
-      MakeGroupNormBackward};
+  static const auto* const cases = new OperatorCases{"aclnnGroupNormBackward",
+                                                     RowsOf("GroupNormBackward"),
+                                                     {{"FLOAT", {F32, F32}, true},
+                                                      {"FLOAT16", {F16, F16}, true},
+                                                      {"BF16", {BF16, BF16}, true},
+                                                      {"FLOAT16 with FLOAT", {F16, F32}},
+                                                      {"BF16 with FLOAT", {BF16, F32}}},
+                                                     MakeGroupNormBackward,
+                                                     RandomGroupNormBackward};
   return *cases;
 }
 
 const OperatorCases& BatchNormElemtBackwardCases() {
-  static const auto* const cases = new OperatorCases{
-      "aclnnBatchNormElemtBackward", RowsOf("BatchNormElemtBackward"),
-      {{"FLOAT", {F32, F32, F32, F32, F32}, true},
-       {"FLOAT16", {F16, F16, F32, I32, F16}, true},
-       {"BF16", {BF16, BF16, F32, I32, BF16}, true},
-       {"all FLOAT16", {F16, F16, F16, F16, F16}},
-       {"all BF16", {BF16, BF16, BF16, F32, BF16}},
-       {"BF16 and FLOAT16 to FLOAT", {BF16, F16, BF16, F16, F32}},
-       {"FLOAT and BF16 to FLOAT16", {F32, BF16, F16, I32, F16}},
-       {"FLOAT16 and FLOAT to BF16", {F16, F32, F32, F32, BF16}}},
-      MakeBatchNormElemtBackward};
+  static const auto* const cases =
+      new OperatorCases{"aclnnBatchNormElemtBackward",
+                        RowsOf("BatchNormElemtBackward"),
+                        {{"FLOAT", {F32, F32, F32, F32, F32}, true},
+                         {"FLOAT16", {F16, F16, F32, I32, F16}, true},
+                         {"BF16", {BF16, BF16, F32, I32, BF16}, true},
+                         {"all FLOAT16", {F16, F16, F16, F16, F16}},
+                         {"all BF16", {BF16, BF16, BF16, F32, BF16}},
+                         {"BF16 and FLOAT16 to FLOAT", {BF16, F16, BF16, F16, F32}},
+                         {"FLOAT and BF16 to FLOAT16", {F32, BF16, F16, I32, F16}},
+                         {"FLOAT16 and FLOAT to BF16", {F16, F32, F32, F32, BF16}}},
+                        MakeBatchNormElemtBackward,
+                        RandomBatchNormElemtBackward};
   return *cases;
 }
 
 const OperatorCases& RmsNormGradCases() {
-  static const auto* const cases =
-      new OperatorCases{"aclnnRmsNormGrad", RowsOf("RmsNormGrad"),
-                        {{"FLOAT", {F32, F32}, true},
-                         {"FLOAT16", {F16, F16}, true},
-                         {"BF16", {BF16, BF16}, true},
-                         {"FLOAT16 with FLOAT", {F16, F32}},
-                         {"BF16 with FLOAT", {BF16, F32}}},
-                        MakeRmsNormGrad};
+  static const auto* const cases = new OperatorCases{"aclnnRmsNormGrad",
+                                                     RowsOf("RmsNormGrad"),
+                                                     {{"FLOAT", {F32, F32}, true},
+                                                      {"FLOAT16", {F16, F16}, true},
+                                                      {"BF16", {BF16, BF16}, true},
+                                                      {"FLOAT16 with FLOAT", {F16, F32}},
+                                                      {"BF16 with FLOAT", {BF16, F32}}},
+                                                     MakeRmsNormGrad,
+                                                     RandomRmsNormGrad};
   return *cases;
 }
 

@@ -13,16 +13,20 @@ namespace anyacl {
 namespace {
 
 std::span<const Backend* const> Backends() {
-  static const Backend* const backends[] = {&CpuBackend()};
-  return backends;
+  static const Backend* const backends[] = {&CpuBackend(), CudaBackend()};
+  return {backends, backends[1] ? size_t{2} : size_t{1}};
+}
+
+std::string CudaProblem() {
+  std::string problem;
+  CudaBackend(&problem);
+  return problem;
 }
 
 const char* KernelOf(const void* executor) {
   const Executor* const found = Executors().Get(executor);
   return found && found->plan.kernel ? found->plan.kernel->name : "none";
 }
-
-const char* CurrentBackendName() { return runtime::CurrentBackend().name(); }
 
 }  // namespace
 }  // namespace anyacl
@@ -33,7 +37,9 @@ const anyacl::Introspection* anyacl_introspection_v1() {
       .cann_version = ANYACL_CANN_VERSION,
       .operators = anyacl::Operators,
       .backends = anyacl::Backends,
-      .current_backend = anyacl::CurrentBackendName,
+      .backend = anyacl::runtime::CurrentBackend,
+      .cuda_problem = anyacl::CudaProblem,
+      .submit = anyacl::runtime::Submit,
       .force_kernel = anyacl::ForceKernel,
       .kernel_of = anyacl::KernelOf,
       .soc_name = anyacl::SocName,

@@ -25,7 +25,9 @@ struct Introspection {
 
   std::span<const Operator* const> (*operators)();
   std::span<const Backend* const> (*backends)();
-  const char* (*current_backend)();                // of the calling thread's device
+  const Backend& (*backend)();                     // of all devices of this process
+  std::string (*cuda_problem)();                   // why there is no CUDA backend; else empty
+  Status (*submit)(void* stream, const Work& work);
   void (*force_kernel)(std::string name);          // as ANYACL_KERNEL; "" lifts it
   const char* (*kernel_of)(const void* executor);  // "none" when there is nothing to compute
 

@@ -270,6 +270,9 @@ std::string Contract::ValuesOf(const Formula& formula, Values values) const {
   for (int variable : formula.variables()) {
     if (!text.empty()) text += ' ';
     text += fmt::format("{}={}", variables_[variable], Show(Lookup(variable, values)));
+    const int size = variable - static_cast<int>(table_.args.size());
+    if (size < 0) continue;
+    text += fmt::format(" (dim {} of {})", table_.sizes[size].axis, table_.sizes[size].arg);
   }
   return text;
 }

@@ -129,6 +129,24 @@ class Finder {
     }
   }
 
+  // No samples: the first dim of one tensor becomes 0, and so does that of all tensors that start with
+  // the same one.
+  void TryEmptyBatches() {
+    for (size_t i = 0; i < valid_.args.size(); ++i) {
+      if (!contract_.args()[i].is_tensor() || valid_.args[i].tensor.rank() == 0) continue;
+      const int64_t batch = valid_.args[i].tensor.dims[0];
+      CallSpec call = valid_;
+      for (size_t j = 0; j < call.args.size(); ++j) {
+        Tensor& t = call.args[j].tensor;
+        if (!contract_.args()[j].is_tensor() || t.rank() == 0 || t.dims[0] != batch) continue;
+        Dims dims = t.dims;
+        dims[0] = 0;
+        SetDims(&t, dims);
+      }
+      Try(fmt::format("first dim of {} and its like -> 0", contract_.args()[i].name), std::move(call));
+    }
+  }
+
   // Rules that apply only under a flag: the change together with the flag turned.
   void TryWithFlags() {
     for (size_t f = 0; f < valid_.args.size(); ++f) {
@@ -203,6 +221,7 @@ std::vector<Violation> FindViolations(const Contract& contract, const CallSpec& 
   Finder finder(contract, valid, product);
   finder.TrySingles();
   finder.TryGroups();
+  finder.TryEmptyBatches();
   finder.TryWithFlags();
   return finder.Take(unreached);
 }

@@ -31,7 +31,7 @@ enum class HandleKind : uint64_t {
   kContext = 9,
   kStream = 10,
   kEvent = 11,
-  kOther = 12,
+  kGraph = 12,
   kDataBuffer = 13,
   kTensorDesc = 14,
   kPhysicalMemory = 15,

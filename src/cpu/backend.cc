@@ -2,7 +2,14 @@
 // Copyright The AnyACL Authors
 #include "cpu/backend.h"
 
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
 
 #include "cpu/kernels.h"
 #include "cpu/strided_copy.h"
@@ -23,6 +30,30 @@ constexpr OperatorKernels kOperators[] = {
 #undef ANYACL_OPERATOR
 };
 
+int64_t CoresPerDevice() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0) return std::max(1, CPU_COUNT(&cpus));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+int64_t SharedCacheBytes() {
+  constexpr int64_t kUnknown = int64_t{32} << 20;
+  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
+    if (const long bytes = sysconf(level); bytes > 0) return bytes;
+  }
+  return kUnknown;
+}
+
+std::string ModelName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
 }  // namespace
 
 CpuBackend::CpuBackend() { InitTargets(); }
@@ -32,6 +63,12 @@ std::span<const Kernel> CpuBackend::Kernels(const char* operator_stem) const {
     if (std::strcmp(row.stem, operator_stem) == 0) return row.kernels();
   }
   return {};
+}
+
+// A CPU has no cube and vector cores of its own: each of its cores stands for one of both.
+DeviceFacts CpuBackend::Facts(int) const {
+  return {ModelName(), CoresPerDevice(), SharedCacheBytes(),
+          static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)};
 }
 
 void CpuBackend::Copy(const StridedCopy& copy, const Launch&) const { CopyStrided(copy); }

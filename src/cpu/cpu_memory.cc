@@ -287,12 +287,16 @@ class CpuMemory final : public DeviceMemory {
     return {MachineTotal() / share, free / share};
   }
 
-  void Copy(const RowCopy& copy, const Launch&) override {
+  bool RegisterHost(void*, size_t) override { return true; }
+  void UnregisterHost(void*) override {}
+  bool HostCanAccess() const override { return true; }
+
+  Status Copy(const RowCopy& copy, const Launch&) override {
     const bool contiguous =
         copy.height == 1 || (copy.to_pitch == copy.width && copy.from_pitch == copy.width);
     if (contiguous) {
       CopyContiguous(Bytes(copy.to), Bytes(copy.from), copy.width * copy.height);
-      return;
+      return Status();
     }
     InPieces(copy.height, copy.width, [&](size_t begin, size_t end) {
       for (size_t row = begin; row < end; ++row) {
@@ -300,9 +304,10 @@ class CpuMemory final : public DeviceMemory {
                      copy.width);
       }
     });
+    return Status();
   }
 
-  void Fill(void* to, int unit, uint32_t pattern, size_t count, const Launch&) override {
+  Status Fill(void* to, int unit, uint32_t pattern, size_t count, const Launch&) override {
     InPieces(count, static_cast<size_t>(unit), [&](size_t begin, size_t end) {
       if (unit == 1) {
         std::memset(Bytes(to) + begin, static_cast<int>(pattern & 0xff), end - begin);
@@ -310,13 +315,18 @@ class CpuMemory final : public DeviceMemory {
         std::fill(static_cast<uint32_t*>(to) + begin, static_cast<uint32_t*>(to) + end, pattern);
       }
     });
+    return Status();
   }
 
-  void Reduce(void* to, const void* from, size_t elements, DType dtype, ReduceOp op,
-              const Launch&) override {
+  Status Reduce(void* to, const void* from, size_t elements, DType dtype, ReduceOp op,
+                const Launch&) override {
     FindReduce(dtype)(to, from, elements, op);
+    return Status();
   }
   bool CanReduce(DType dtype) const override { return FindReduce(dtype) != nullptr; }
+
+  bool WriteValue(uint64_t*, uint64_t, const Launch&) override { return false; }
+  bool WaitValue(uint64_t*, uint64_t, uint32_t, const Launch&) override { return false; }
 
   size_t Granularity() const override { return kHugePage; }
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -19,7 +20,7 @@
 
 #include "core/codes.h"
 #include "cpu/backend.h"
-#include "runtime/stream.h"
+#include "runtime/engine.h"
 
 namespace anyacl::cpu {
 namespace {
@@ -32,21 +33,51 @@ using runtime::Where;
 constexpr uint64_t kInlineBytes = 128 * 1024;
 constexpr uint64_t kSlots = 512;
 
-class CpuStream final : public runtime::Stream {
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+class CpuStamp final : public runtime::Stamp {
  public:
-  Status Submit(const Work& work, Where where, uint64_t* sequence) override;
-  uint64_t Submitted() const override { return submitted_.load(std::memory_order_acquire); }
-  bool Reached(uint64_t sequence) const override {
-    return completed_.load(std::memory_order_acquire) >= sequence;
+  int64_t Nanoseconds() const override { return nanoseconds_.load(std::memory_order_relaxed); }
+  double MillisecondsSince(const runtime::Stamp& start) const override {
+    return static_cast<double>(Nanoseconds() - start.Nanoseconds()) * 1e-6;
   }
-  WaitResult WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter) override;
+  void Set() { nanoseconds_.store(Now(), std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> nanoseconds_{0};
+};
+
+class CpuStream final : public runtime::StreamEngine {
+ public:
+  explicit CpuStream(runtime::StreamHooks& stream) : stream_(stream) {}
+
+  Status Open(int device, uint32_t) override {
+    device_.store(device, std::memory_order_relaxed);
+    return Status();
+  }
+  Status Submit(const Work& work, Where where, uint64_t* sequence) override;
+  Status Record(const char* label, std::shared_ptr<runtime::Stamp>* stamp,
+                uint64_t* sequence) override;
+  bool Follow(StreamEngine&, uint64_t, uint64_t*) override { return false; }
+  uint64_t Submitted() const override { return submitted_.load(std::memory_order_acquire); }
+  bool Reached(uint64_t sequence) override { return IsDone(sequence); }
+  void Mark() override {}
+  WaitResult WaitFor(uint64_t sequence, Deadline deadline, StreamEngine* waiter) override;
   bool OnOwnThread() const override { return served_here == this; }
   void WakeWaiters() override;
   uint64_t DropQueued() override;
+  bool Aborting() override { return !IsDone(aborted_.load(std::memory_order_acquire)); }
   void Close() override;
   void ForgetQueue() override;
 
  private:
+  bool IsDone(uint64_t sequence) const {
+    return completed_.load(std::memory_order_acquire) >= sequence;
+  }
   bool Idle() const { return completed_.load(std::memory_order_relaxed) == Last(); }
   uint64_t Last() const { return submitted_.load(std::memory_order_relaxed); }
   uint64_t RunInline(const Work& work, std::unique_lock<std::mutex> lock);
@@ -58,6 +89,9 @@ class CpuStream final : public runtime::Stream {
 
   static thread_local const CpuStream* served_here;
 
+  runtime::StreamHooks& stream_;
+  std::atomic<int> device_{0};
+  std::atomic<uint64_t> aborted_{0};
   std::mutex mutex_;
   std::condition_variable queued_;    // for the worker: work, or the end
   std::condition_variable progress_;  // for waiters: completion, and room in the ring
@@ -71,9 +105,6 @@ class CpuStream final : public runtime::Stream {
 thread_local const CpuStream* CpuStream::served_here = nullptr;
 
 Status CpuStream::Submit(const Work& work, Where where, uint64_t* sequence) {
-  if (const int32_t code = stopped(); code != 0) [[unlikely]] {
-    return Status(code, std::string(work.label) + ": the stream was stopped by an earlier failure");
-  }
   std::unique_lock lock(mutex_);
   if (where == Where::kAnywhere && work.cost_bytes <= kInlineBytes && Idle()) [[likely]] {
     const uint64_t number = RunInline(work, std::move(lock));
@@ -93,8 +124,27 @@ uint64_t CpuStream::RunInline(const Work& work, std::unique_lock<std::mutex> loc
   submitted_.store(number, std::memory_order_release);
   lock.unlock();
   if (code != 0) [[unlikely]]
-    WorkFailed(work.label, code, number);
+    stream_.WorkFailed(copy.label, code, number, {});
   return number;
+}
+
+// The work holds a reference of its own to the stamp.
+Status CpuStream::Record(const char* label, std::shared_ptr<runtime::Stamp>* stamp,
+                         uint64_t* sequence) {
+  using Reference = std::shared_ptr<CpuStamp>;
+  auto made = std::make_shared<CpuStamp>();
+  auto* const reference = new Reference(made);
+  const Work work = runtime::MakeWork(
+      label, 0, reference,
+      [](Work& w, const Launch&) -> int32_t {
+        (*runtime::PayloadOf<Reference*>(w))->Set();
+        return 0;
+      },
+      [](Work& w) { delete runtime::PayloadOf<Reference*>(w); });
+  Status status = Submit(work, Where::kAnywhere, sequence);
+  if (!status.ok()) delete reference;
+  *stamp = std::move(made);
+  return status;
 }
 
 Status CpuStream::Enqueue(const Work& work, std::unique_lock<std::mutex> lock, uint64_t* sequence) {
@@ -122,7 +172,7 @@ Status CpuStream::Enqueue(const Work& work, std::unique_lock<std::mutex> lock, u
 }
 
 int32_t CpuStream::Run(Work& work) const noexcept {
-  const Launch launch{nullptr, device()};
+  const Launch launch{nullptr, device_.load(std::memory_order_relaxed)};
   try {
     return work.run(work, launch);
   } catch (const std::bad_alloc&) {
@@ -164,25 +214,27 @@ void CpuStream::Serve() {
     worker_must_end_ = false;
   }
   served_here = nullptr;
-  runtime::Recycle(this);  // the stream may be in use again from here on
+  stream_.Ended();  // the stream may be in use again from here on
 }
 
 void CpuStream::ServeOne(std::unique_lock<std::mutex>* lock) {
   const uint64_t number = completed_.load(std::memory_order_relaxed) + 1;
   Work& work = ring_[number % kSlots];
-  const bool dropped = number <= aborted();
+  const bool dropped = number <= aborted_.load(std::memory_order_acquire);
   lock->unlock();
   const int32_t code = dropped ? 0 : Run(work);
   if (work.release) work.release(work);
   // Before it counts as completed, so that whoever waits for it finds the failure. An aborted work ended
   // early on purpose; the abort is what the next synchronise reports.
-  if (code != 0 && number > aborted()) WorkFailed(work.label, code, number);
+  if (code != 0 && number > aborted_.load(std::memory_order_acquire)) {
+    stream_.WorkFailed(work.label, code, number, {});
+  }
   lock->lock();
   completed_.store(number, std::memory_order_release);
   progress_.notify_all();
 }
 
-WaitResult CpuStream::WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter) {
+WaitResult CpuStream::WaitFor(uint64_t sequence, Deadline deadline, StreamEngine* waiter) {
   if (Reached(sequence)) return WaitResult::kReached;
   std::unique_lock lock(mutex_);
   const auto over = [&] { return Reached(sequence) || (waiter && waiter->Aborting()); };
@@ -201,7 +253,7 @@ void CpuStream::WakeWaiters() {
 
 uint64_t CpuStream::DropQueued() {
   const std::lock_guard lock(mutex_);
-  MarkAborted(Last());
+  aborted_.store(Last(), std::memory_order_release);
   return Idle() ? Last() : completed_.load(std::memory_order_relaxed) + 1;
 }
 
@@ -214,7 +266,7 @@ void CpuStream::Close() {
       return;
     }
   }
-  runtime::Recycle(this);
+  stream_.Ended();
 }
 
 // Only the thread that called fork exists now. The locks may be held by threads that are gone, so they
@@ -230,6 +282,8 @@ void CpuStream::ForgetQueue() {
 
 }  // namespace
 
-runtime::Stream* CpuBackend::NewStream() const { return new CpuStream; }
+runtime::StreamEngine* CpuBackend::NewEngine(runtime::StreamHooks& stream) const {
+  return new CpuStream(stream);
+}
 
 }  // namespace anyacl::cpu

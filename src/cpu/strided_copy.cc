@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/strided_layout.h"
 #include "cpu/parallel.h"
 
 namespace anyacl::cpu {
@@ -19,59 +20,13 @@ constexpr int64_t kTaskBytes = 256 * 1024;
 constexpr int64_t kTile =
     64;  // elements per side: two tiles of 8-byte elements fit the second cache
 
-struct Axis {
-  int64_t size;
-  int64_t from;  // strides in elements
-  int64_t to;
-};
-
-struct Layout {
-  Axis axes[kMaxRank + 1];
-  int rank = 0;
-  int64_t count = 1;
-};
+using Axis = StridedAxis;
+using Layout = StridedLayout;
 
 struct Offsets {
   int64_t from = 0;
   int64_t to = 0;
 };
-
-// Walks to the inner axis first those that are written closest together. Stable, so equal strides
-// keep order; by insertion, because std::stable_sort allocates and phase 2 must not.
-void SortByWrites(Layout& layout) {
-  for (int i = 1; i < layout.rank; ++i) {
-    for (int j = i; j > 0 && std::abs(layout.axes[j - 1].to) < std::abs(layout.axes[j].to); --j) {
-      std::swap(layout.axes[j - 1], layout.axes[j]);
-    }
-  }
-}
-
-void Merge(Layout& layout) {
-  int kept = 0;
-  for (int i = 0; i < layout.rank; ++i) {
-    const Axis axis = layout.axes[i];
-    Axis* const outer = kept > 0 ? &layout.axes[kept - 1] : nullptr;
-    if (outer && outer->from == axis.from * axis.size && outer->to == axis.to * axis.size) {
-      *outer = {outer->size * axis.size, axis.from, axis.to};
-    } else {
-      layout.axes[kept++] = axis;
-    }
-  }
-  layout.rank = kept;
-}
-
-Layout Simplify(const StridedCopy& copy) {
-  Layout layout;
-  for (int i = 0; i < copy.dims.rank(); ++i) {
-    const int64_t size = copy.dims[i];
-    layout.count *= size;
-    if (size != 1) layout.axes[layout.rank++] = {size, copy.from_strides[i], copy.to_strides[i]};
-  }
-  if (!copy.serial) SortByWrites(layout);
-  Merge(layout);
-  if (layout.rank == 0) layout.axes[layout.rank++] = {1, 1, 1};
-  return layout;
-}
 
 // Position of the index-th step over the axes [0, rank), row-major.
 Offsets OffsetsAt(const Layout& layout, int rank, int64_t index) {
@@ -213,7 +168,7 @@ struct Element {
 }  // namespace
 
 void CopyStrided(const StridedCopy& copy) {
-  Layout layout = Simplify(copy);
+  Layout layout = Simplify(copy.dims, copy.from_strides, copy.to_strides, copy.serial);
   if (layout.count == 0) return;
   switch (copy.element_size) {
     case 1:

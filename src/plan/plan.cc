@@ -114,13 +114,13 @@ void PlanBuilder::BindDirect(const Slot& slot) {
   AddPointer(slot.member, op_.contract.TensorIndex(slot.arg), t.offset * static_cast<int64_t>(SizeOf(t.dtype)));
 }
 
-void PlanBuilder::BindPacked(const Slot& slot) {
+// `dense`: strides in the workspace.
+void PlanBuilder::BindPacked(const Slot& slot, const Dims& dense) {
   const Tensor& t = TensorOf(slot.arg);
   const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
   const int64_t scratch = Book(t.numel() * size);
   AddPointer(slot.member, -1, scratch);
   Plan::Pack pack{op_.contract.TensorIndex(slot.arg), t.offset * size, scratch, {}};
-  const Dims dense = ContiguousStrides(t.dims);
   pack.copy.dims = t.dims;
   pack.copy.element_size = static_cast<int>(size);
   const bool output = IsOutput(slot.arg);
@@ -161,7 +161,8 @@ bool PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
   for (const Slot& slot : group) {
     const Tensor& t = TensorOf(slot.arg);
     CountBytes(slot.arg);
-    one_order || (IsContiguous(t) && safe(slot)) ? BindDirect(slot) : BindPacked(slot);
+    one_order || (IsContiguous(t) && safe(slot)) ? BindDirect(slot)
+                                                 : BindPacked(slot, ContiguousStrides(t.dims));
   }
   return one_order;
 }
@@ -180,7 +181,12 @@ void PlanBuilder::BindContiguous(Slot slot) {
   const Tensor& t = TensorOf(slot.arg);
   CountBytes(slot.arg);
   const bool safe = !IsOutput(slot.arg) || CanWriteInPlace(slot.arg);
-  IsContiguous(t) && safe ? BindDirect(slot) : BindPacked(slot);
+  IsContiguous(t) && safe ? BindDirect(slot) : BindPacked(slot, ContiguousStrides(t.dims));
+}
+
+void PlanBuilder::BindInOrderOf(const Tensor& model, Slot slot, bool as_is) {
+  CountBytes(slot.arg);
+  as_is && CanWriteInPlace(slot.arg) ? BindDirect(slot) : BindPacked(slot, model.strides);
 }
 
 Status PlanBuilder::ChooseKernel(void*& scratch) {

@@ -97,6 +97,10 @@ class PlanBuilder {
   // Binds one tensor as it lies, for kernels that know its layout.
   void BindAsIs(Slot slot);
 
+  // Binds an output that the kernel writes in the dense memory order of `model`, a tensor of its shape. It
+  // is written where it lies if `as_is`, and nothing else of the call is disturbed by that.
+  void BindInOrderOf(const Tensor& model, Slot slot, bool as_is);
+
   // True when writing the output in place disturbs no other tensor of the call.
   bool CanWriteInPlace(int arg) const { return !OverlapsOthers(arg, {}); }
 
@@ -117,7 +121,7 @@ class PlanBuilder {
   bool OverlapsOthers(int arg, std::span<const Slot> group) const;
   void CountBytes(int arg);
   void BindDirect(const Slot& slot);
-  void BindPacked(const Slot& slot);
+  void BindPacked(const Slot& slot, const Dims& dense);
   void AddPointer(const void* member, int tensor, int64_t offset);
   int64_t Book(int64_t bytes);
 

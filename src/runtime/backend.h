@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// What the runtime and the plans need from a kind of device. src/cpu implements it; the CUDA plug-in will.
+// What the runtime and the plans need from a kind of device: pure interfaces and plain structs, because one
+// of the backends is in a library of its own.
 #ifndef ANYACL_RUNTIME_BACKEND_H_
 #define ANYACL_RUNTIME_BACKEND_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -17,10 +19,13 @@
 namespace anyacl {
 
 namespace runtime {
-class Stream;
-}
+class Recording;
+class StreamEngine;
+class StreamHooks;
+}  // namespace runtime
 
-// Where and how a kernel runs. The CPU ignores native_stream; CUDA launches on it.
+// Where and how a kernel runs. The CPU ignores native_stream; CUDA launches on it, and `device` is the
+// ordinal of the GPU it belongs to. Without a native stream `device` is the runtime's number.
 struct Launch {
   void* native_stream = nullptr;
   int device = 0;
@@ -79,7 +84,7 @@ struct RowCopy {
 enum class ReduceOp { kSum, kMax, kMin };
 
 // Memory of one kind of device. Thread safe. Transfers are done (CPU) or launched (CUDA) on the native
-// stream of `launch`; with a null one they are done when the call returns.
+// stream of `launch`; without one they are done when the call returns.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -94,16 +99,27 @@ class DeviceMemory {
   // Host memory that asynchronous copies may use directly.
   virtual void* AllocateHost(size_t bytes) = 0;
   virtual void FreeHost(void* address, size_t bytes) = 0;
+  // The same for memory of the caller. False when the system refuses.
+  virtual bool RegisterHost(void* address, size_t bytes) = 0;
+  virtual void UnregisterHost(void* address) = 0;
+  // Whether host code may read and write device memory.
+  virtual bool HostCanAccess() const = 0;
 
   virtual MemoryInfo Info(int device) const = 0;
 
-  virtual void Copy(const RowCopy& copy, const Launch& launch) = 0;
+  virtual Status Copy(const RowCopy& copy, const Launch& launch) = 0;
   // Writes `count` units of `unit` bytes (1 or 4), each the low bytes of `pattern`.
-  virtual void Fill(void* to, int unit, uint32_t pattern, size_t count, const Launch& launch) = 0;
+  virtual Status Fill(void* to, int unit, uint32_t pattern, size_t count, const Launch& launch) = 0;
   // to = to op from, element by element. Types: CanReduce.
-  virtual void Reduce(void* to, const void* from, size_t elements, DType dtype, ReduceOp op,
-                      const Launch& launch) = 0;
+  virtual Status Reduce(void* to, const void* from, size_t elements, DType dtype, ReduceOp op,
+                        const Launch& launch) = 0;
   virtual bool CanReduce(DType dtype) const = 0;
+
+  // Words that streams write and wait for (conditions as aclrtValueWait numbers them). False when the
+  // host has to do it.
+  virtual bool WriteValue(uint64_t* word, uint64_t value, const Launch& launch) = 0;
+  virtual bool WaitValue(uint64_t* word, uint64_t value, uint32_t condition,
+                         const Launch& launch) = 0;
 
   // Physical memory that can be mapped into a reserved range of addresses (all sizes and addresses are
   // multiples of the granularity). Functions that return bool: false when the system refuses.
@@ -116,21 +132,63 @@ class DeviceMemory {
   virtual void Unmap(void* address, size_t bytes) = 0;
 };
 
+// What a device says about itself.
+struct DeviceFacts {
+  std::string name;
+  int64_t cores = 0;
+  int64_t cache_bytes = 0;   // shared by all cores
+  int64_t memory_bytes = 0;
+};
+
+// Arrays of one length: the floor of a benchmark reads some and writes others.
+struct MovePass {
+  static constexpr int kMaxArrays = 4;
+  const void* reads[kMaxArrays];
+  void* writes[kMaxArrays];
+  int read_count = 0;
+  int write_count = 0;
+  size_t bytes = 0;  // of each; a multiple of 64
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual const char* name() const = 0;
 
-  // Kernels of an operator by its stem ("elu_backward"), best first, "reference" last.
+  // Devices the machine has, at least 1. The runtime may show more than these, or fewer.
+  virtual int DeviceCount() const = 0;
+  virtual DeviceFacts Facts(int device) const = 0;
+  virtual bool CanAccessPeer(int device, int peer) const = 0;
+  virtual bool SetPeerAccess(int device, int peer, bool on) const = 0;
+
+  // Work is launched and runs by itself; else a thread of the host does it.
+  virtual bool launches() const = 0;
+
+  // Kernels of an operator by its stem ("elu_backward"), best first, the plainest last.
   virtual std::span<const Kernel> Kernels(const char* operator_stem) const = 0;
   virtual void Copy(const StridedCopy& copy, const Launch& launch) const = 0;
+  // Launches one pass; false where the host moves the bytes itself.
+  virtual bool Move(const MovePass& pass, const Launch& launch) const = 0;
 
   // Lives as long as the process: memory is freed after devices were reset and acl was finalised.
   virtual DeviceMemory& memory() const = 0;
 
-  // A stream of this kind of device, for runtime::CreateStream; never freed.
-  virtual runtime::Stream* NewStream() const = 0;
+  // The engine of a stream; never freed.
+  virtual runtime::StreamEngine* NewEngine(runtime::StreamHooks& stream) const = 0;
+  virtual std::unique_ptr<runtime::Recording> NewRecording() const = 0;
 };
+
+// What the CUDA plug-in asks of the library that opened it.
+struct PluginHost {
+  const char* version;            // both must be of the same build
+  int (*device_count)();          // that the runtime shows
+  int (*logical_id)(int device);  // the number a device has outside this process
+};
+
+// The plug-in's one exported function. Null, and why in *problem, when it cannot be used.
+using PluginEntry = const Backend* (*)(const PluginHost& host, std::string* problem);
+inline constexpr char kCudaPluginFile[] = "libanyacl_cuda.so";
+inline constexpr char kCudaPluginEntry[] = "anyacl_cuda_plugin_v1";
 
 }  // namespace anyacl
 

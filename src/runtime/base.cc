@@ -163,10 +163,10 @@ aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int
     switch (Number(deviceInfo)) {
       case ACL_DEVICE_INFO_AI_CORE_NUM:
       case ACL_DEVICE_INFO_VECTOR_CORE_NUM:
-        *value = CoresPerDevice();
+        *value = FactsOf(static_cast<int>(deviceId)).cores;
         return Status();
       case ACL_DEVICE_INFO_L2_SIZE:
-        *value = SharedCacheBytes();
+        *value = FactsOf(static_cast<int>(deviceId)).cache_bytes;
         return Status();
       default:
         return Fail(code::kAclInvalidParam, kName, "deviceInfo must be 0 to 2, got {}",

@@ -11,8 +11,10 @@
 #include "core/border.h"
 #include "core/env.h"
 #include "core/handle_table.h"
+#include "runtime/backends.h"
 #include "runtime/device.h"
 #include "runtime/internal.h"
+#include "runtime/submit.h"
 
 namespace anyacl::runtime {
 namespace {
@@ -59,7 +61,9 @@ std::vector<int> VisibleIds(const std::string& text, int available) {
 }
 
 std::vector<int> DeviceIds() {
-  const int available = env::GetInt(env::Var::ANYACL_DEVICES, 1, kMaxDevices, 1);
+  if (!CheckBackend("").ok()) return {};
+  const int available =
+      env::GetInt(env::Var::ANYACL_DEVICES, 1, kMaxDevices, CurrentBackend().DeviceCount());
   if (env::IsSet(env::Var::ASCEND_RT_VISIBLE_DEVICES)) {
     return VisibleIds(env::Get(env::Var::ASCEND_RT_VISIBLE_DEVICES), available);
   }
@@ -89,10 +93,10 @@ struct Selection {
 constinit thread_local Selection selection;
 constinit std::atomic<int> default_device{-1};
 
-Context* MakeContext(int device, bool implicit) {
+Status MakeContext(const char* function, int device, bool implicit, Context** made) {
   Context* context = nullptr;
   void* const handle = Contexts().Create(&context);
-  if (!handle) return nullptr;
+  if (!handle) return Fail(code::kRtNoStreamResource, function, "too many contexts are alive");
   context->device = device;
   context->implicit = implicit;
   context->handle = handle;
@@ -100,10 +104,13 @@ Context* MakeContext(int device, bool implicit) {
   settings.context = context;
   settings.device = device;
   settings.is_default = true;
-  context->default_stream = CreateStream(settings);
-  if (context->default_stream) return context;
-  Contexts().Destroy(handle);
-  return nullptr;
+  Status status = CreateStream(function, settings, &context->default_stream);
+  if (status.ok()) {
+    *made = context;
+  } else {
+    Contexts().Destroy(handle);
+  }
+  return status;
 }
 
 // The context's handle is dead already: nobody can make streams in it or add work to its own.
@@ -127,10 +134,6 @@ Context* Selected() {
   return All().device[selection.device].implicit.load(std::memory_order_acquire);
 }
 
-Status NoResources(const char* function) {
-  return Fail(code::kRtNoStreamResource, function, "too many streams or contexts are alive");
-}
-
 }  // namespace
 
 std::mutex& DeviceMutex() {
@@ -144,6 +147,7 @@ int LogicalIdOf(int device) { return All().device[device].logical_id; }
 Status RequireDevice(const char* function, int64_t device) {
   if (device >= 0 && device < DeviceCount()) [[likely]]
     return Status();
+  ANYACL_RETURN_IF_ERROR(CheckBackend(function));
   return Fail(code::kRtInvalidDevice, function, "device must be in [0, {}), got {}", DeviceCount(),
               device);
 }
@@ -172,8 +176,8 @@ Status SelectDevice(const char* function, int device) {
   Device& d = All().device[device];
   const std::lock_guard lock(DeviceMutex());
   if (!d.implicit.load(std::memory_order_relaxed)) {
-    Context* context = MakeContext(device, true);
-    if (!context) return NoResources(function);
+    Context* context = nullptr;
+    ANYACL_RETURN_IF_ERROR(MakeContext(function, device, true, &context));
     d.implicit.store(context, std::memory_order_release);
   }
   ++d.set_count;
@@ -292,9 +296,8 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
     Context* made = nullptr;
     {
       const std::lock_guard lock(DeviceMutex());  // a reset looks at all contexts
-      made = MakeContext(deviceId, false);
+      ANYACL_RETURN_IF_ERROR(MakeContext(kName, deviceId, false, &made));
     }
-    if (!made) return NoResources(kName);
     selection.context = made->handle;
     *context = made->handle;
     return Status();

@@ -8,6 +8,8 @@
 
 #include "acl/acl_rt.h"
 #include "core/border.h"
+#include "runtime/backends.h"
+#include "runtime/capture.h"
 #include "runtime/context.h"
 #include "runtime/internal.h"
 #include "runtime/memory.h"
@@ -54,6 +56,9 @@ Status CheckExtent(const char* function, const char* argument, const void* addre
               address, place.extent);
 }
 
+// What fills memory of the host: no GPU can write to pages it does not know.
+DeviceMemory& HostMemory() { return CpuBackend().memory(); }
+
 // One transfer with both ends looked up.
 struct Transfer {
   RowCopy rows;
@@ -75,9 +80,7 @@ struct Transfer {
   }
 
   DeviceMemory& memory() const {
-    if (to.is_device()) return *to.block->memory;
-    if (from.is_device()) return *from.block->memory;
-    return CurrentBackend().memory();
+    return to.pageable() && from.pageable() ? HostMemory() : CurrentBackend().memory();
   }
 };
 
@@ -94,13 +97,19 @@ RowCopy OneRow(void* to, const void* from, size_t bytes) {
       .to = to, .to_pitch = bytes, .from = from, .from_pitch = bytes, .width = bytes, .height = 1};
 }
 
+// "<function>: ..." around what a backend says.
+Status Named(const char* function, const Status& status) {
+  if (status.ok()) [[likely]]
+    return {};
+  return Fail(status.code(), function, "{}", status.message());
+}
+
 Status RunNow(const char* function, const Transfer& transfer) {
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
-  if (transfer.rows.to != transfer.rows.from) {
-    transfer.memory().Copy(transfer.rows, Launch{nullptr, context->device});
-  }
-  return {};
+  ANYACL_RETURN_IF_ERROR(RequireMaySynchronize(function));
+  if (transfer.rows.to == transfer.rows.from) return {};
+  return Named(function, transfer.memory().Copy(transfer.rows, Launch{nullptr, context->device}));
 }
 
 // Waits until the stream is through with work `sequence` and reports what failed on it so far.
@@ -112,16 +121,22 @@ Status Finish(const char* function, Stream* stream, uint64_t sequence) {
 }
 
 // Puts work on a stream; with `finish`, returns when it is done.
-Status Enqueue(const char* function, aclrtStream handle, Work work, bool finish) {
+Status Enqueue(const char* function, aclrtStream handle, Work work, bool finish,
+               Where where = Where::kAnywhere) {
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(ResolveForSubmit(function, handle, &stream));
+  if (finish && stream->capture()) {
+    return Fail(code::kRtCaptureBlocksAsync, function,
+                "stream {} is being captured, and a transfer of pageable memory would have to wait",
+                stream->id());
+  }
   if (finish && stream->OnOwnThread()) {
     // Inside a host function of this stream all earlier work is done, and waiting would never end.
     const int32_t result = work.run(work, Launch{nullptr, stream->device()});
     return result == 0 ? Status() : Fail(result, function, "failed with code {}", result);
   }
   uint64_t sequence = 0;
-  ANYACL_RETURN_IF_ERROR(stream->Submit(work, Where::kAnywhere, &sequence));
+  ANYACL_RETURN_IF_ERROR(stream->Submit(work, where, &sequence));
   return finish ? Finish(function, stream, sequence) : Status();
 }
 
@@ -134,8 +149,8 @@ Status EnqueueCopy(const char* function, aclrtStream stream, const Transfer& tra
                    bool finish) {
   const auto run = [](Work& work, const Launch& launch) -> int32_t {
     const CopyPayload& payload = PayloadOf<CopyPayload>(work);
-    if (payload.rows.to != payload.rows.from) payload.memory->Copy(payload.rows, launch);
-    return 0;
+    if (payload.rows.to == payload.rows.from) return 0;
+    return payload.memory->Copy(payload.rows, launch).code();
   };
   const uint64_t cost = 2 * static_cast<uint64_t>(transfer.rows.width) * transfer.rows.height;
   const CopyPayload payload{&transfer.memory(), transfer.rows};
@@ -306,7 +321,7 @@ struct FillPayload {
   uint32_t pattern;
   int unit;
 
-  void Run(const Launch& launch) const { memory->Fill(to, unit, pattern, count, launch); }
+  Status Run(const Launch& launch) const { return memory->Fill(to, unit, pattern, count, launch); }
 };
 
 // Looks up the target of a fill that its caller has checked.
@@ -315,7 +330,7 @@ Status PrepareFill(const char* function, const char* argument, void* to, int uni
   *place = MemoryMap::Get().Locate(to);
   const size_t bytes = count * static_cast<size_t>(unit);
   ANYACL_RETURN_IF_ERROR(CheckExtent(function, argument, to, *place, bytes));
-  DeviceMemory& memory = place->block ? *place->block->memory : CurrentBackend().memory();
+  DeviceMemory& memory = place->is_device() ? *place->block->memory : HostMemory();
   *fill = {&memory, to, count, pattern, unit};
   return {};
 }
@@ -323,18 +338,19 @@ Status PrepareFill(const char* function, const char* argument, void* to, int uni
 Status FillNow(const char* function, const FillPayload& fill) {
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
-  fill.Run(Launch{nullptr, context->device});
-  return {};
+  ANYACL_RETURN_IF_ERROR(RequireMaySynchronize(function));
+  return Named(function, fill.Run(Launch{nullptr, context->device}));
 }
 
 Status EnqueueFill(const char* function, aclrtStream stream, const Place& place,
                    const FillPayload& fill) {
   const auto run = [](Work& work, const Launch& launch) -> int32_t {
-    PayloadOf<FillPayload>(work).Run(launch);
-    return 0;
+    return PayloadOf<FillPayload>(work).Run(launch).code();
   };
   const uint64_t bytes = static_cast<uint64_t>(fill.count) * static_cast<uint64_t>(fill.unit);
-  return Enqueue(function, stream, MakeWork(function, bytes, fill, run), place.extent < bytes);
+  const Where where = place.is_device() ? Where::kAnywhere : Where::kOnStreamThread;
+  return Enqueue(function, stream, MakeWork(function, bytes, fill, run), place.extent < bytes,
+                 where);
 }
 
 Status CheckMemset(const char* function, const void* dev_ptr, size_t max_count, size_t count) {
@@ -401,11 +417,14 @@ Status ReduceAsync(const char* function, void* dst, const void* src, uint64_t co
   ANYACL_RETURN_IF_ERROR(Prepare(function, OneRow(dst, src, count), &transfer));
   DeviceMemory& memory = transfer.memory();
   ANYACL_RETURN_IF_ERROR(CheckReduce(function, count, kind, dtype, memory));
+  if (!memory.HostCanAccess() && (transfer.to.pageable() || transfer.from.pageable())) {
+    return Fail(code::kRtNotSupported, function,
+                "dst and src must be device, pinned or registered memory on this backend");
+  }
   const ReducePayload payload{&memory, dst, src, count / SizeOf(dtype), dtype, *ReduceOpOf(kind)};
   const auto run = [](Work& work, const Launch& launch) -> int32_t {
     const ReducePayload& p = PayloadOf<ReducePayload>(work);
-    p.memory->Reduce(p.to, p.from, p.elements, p.dtype, p.op, launch);
-    return 0;
+    return p.memory->Reduce(p.to, p.from, p.elements, p.dtype, p.op, launch).code();
   };
   return Enqueue(function, stream, MakeWork(function, 3 * count, payload, run),
                  transfer.must_finish());

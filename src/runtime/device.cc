@@ -4,37 +4,33 @@
 // The C functions about devices: selection, synchronise, facts, peers, core limits.
 #include "runtime/device.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <set>
-#include <thread>
 #include <utility>
+#include <vector>
 
 #include "acl/acl_rt.h"
 #include "core/border.h"
 #include "core/product.h"
+#include "runtime/capture.h"
 #include "runtime/internal.h"
 #include "runtime/memory.h"
+#include "runtime/submit.h"
 
 namespace anyacl::runtime {
 
-int64_t CoresPerDevice() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0) return std::max(1, CPU_COUNT(&cpus));
-  return std::max(1u, std::thread::hardware_concurrency());
-}
-
-int64_t SharedCacheBytes() {
-  constexpr int64_t kUnknown = int64_t{32} << 20;
-  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    if (const long bytes = sysconf(level); bytes > 0) return bytes;
-  }
-  return kUnknown;
+// Asked again and again by programs; a device does not change.
+const DeviceFacts& FactsOf(int device) {
+  static auto* const facts = [] {
+    auto* const made = new std::vector<DeviceFacts>;
+    for (int d = 0; d < DeviceCount(); ++d) made->push_back(CurrentBackend().Facts(d));
+    return made;
+  }();
+  return (*facts)[static_cast<size_t>(device)];
 }
 
 namespace {
@@ -69,7 +65,7 @@ Status DeviceAttribute(const char* function, uint32_t device, int attribute, int
     case ACL_DEV_ATTR_AICORE_CORE_NUM:
     case ACL_DEV_ATTR_CUBE_CORE_NUM:
     case ACL_DEV_ATTR_VECTOR_CORE_NUM:
-      *value = CoresPerDevice();
+      *value = FactsOf(static_cast<int>(device)).cores;
       return Status();
     case ACL_DEV_ATTR_WARP_SIZE:
       *value = 32;
@@ -93,10 +89,10 @@ Status DeviceAttribute(const char* function, uint32_t device, int attribute, int
       *value = kBlockLimit;
       return Status();
     case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
-      *value = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+      *value = FactsOf(static_cast<int>(device)).memory_bytes;
       return Status();
     case ACL_DEV_ATTR_L2_CACHE_SIZE:
-      *value = SharedCacheBytes();
+      *value = FactsOf(static_cast<int>(device)).cache_bytes;
       return Status();
     case ACL_DEV_ATTR_PHY_CHIP_ID:
       *value = LogicalIdOf(static_cast<int>(device));
@@ -142,18 +138,18 @@ Status RequireCoreKind(const char* function, int kind) {
               kind);
 }
 
-Status RequireCores(const char* function, uint32_t cores) {
-  if (cores > 0 && cores <= CoresPerDevice()) return Status();
-  return Fail(code::kAclInvalidParam, function, "value must be in [1, {}], got {}",
-              CoresPerDevice(), cores);
+Status RequireCores(const char* function, int device, uint32_t cores) {
+  const int64_t most = FactsOf(device).cores;
+  if (cores > 0 && cores <= most) return Status();
+  return Fail(code::kAclInvalidParam, function, "value must be in [1, {}], got {}", most, cores);
 }
 
 uint32_t DeviceLimit(int device, int kind) {
   const uint32_t limit = LimitsOf(device).cores[kind].load(std::memory_order_relaxed);
-  return limit ? limit : static_cast<uint32_t>(CoresPerDevice());
+  return limit ? limit : static_cast<uint32_t>(FactsOf(device).cores);
 }
 
-// --- peers: all devices share one memory, so this is bookkeeping ---
+// --- peers: who was let in; the backend opens the way where there is one to open ---
 
 using Peers = std::set<std::pair<int, int>>;
 Peers& OpenPeers() {  // guarded by DeviceMutex
@@ -174,6 +170,7 @@ Status RequirePeers(const char* function, int device, int peer) {
 Status SynchronizeDevice(const char* function, Deadline deadline) {
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
+  ANYACL_RETURN_IF_ERROR(RequireNoCaptureOn(function, context->device));
   if (!WaitAllStreams(context->device, deadline)) {
     return Fail(code::kRtStreamSyncTimeout, function,
                 "device {} still had work when the time was up", context->device);
@@ -191,9 +188,9 @@ std::atomic<int>& SaturationMode() {
   return mode;
 }
 
-int32_t ClearOverflowStatus(Work& work, const Launch&) {
-  std::memset(PayloadOf<void*>(work), 0, kOverflowStatusBytes);
-  return 0;
+int32_t ClearOverflowStatus(Work& work, const Launch& launch) {
+  void* const status = PayloadOf<void*>(work);
+  return CurrentBackend().memory().Fill(status, 1, 0, kOverflowStatusBytes, launch).code();
 }
 
 }  // namespace
@@ -415,7 +412,7 @@ aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t deviceId, int3
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "canAccessPeer", canAccessPeer));
     ANYACL_RETURN_IF_ERROR(RequirePeers(kName, deviceId, peerDeviceId));
-    *canAccessPeer = 1;
+    *canAccessPeer = CurrentBackend().CanAccessPeer(deviceId, peerDeviceId) ? 1 : 0;
     return Status();
   });
 }
@@ -427,6 +424,10 @@ aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
     Context* context = nullptr;
     ANYACL_RETURN_IF_ERROR(RequireContext(kName, &context));
     ANYACL_RETURN_IF_ERROR(RequirePeers(kName, context->device, peerDeviceId));
+    if (!CurrentBackend().SetPeerAccess(context->device, peerDeviceId, true)) {
+      return Fail(code::kRtNotSupported, kName, "device {} cannot access the memory of device {}",
+                  context->device, peerDeviceId);
+    }
     const std::lock_guard lock(DeviceMutex());
     OpenPeers().insert({context->device, peerDeviceId});
     return Status();
@@ -439,6 +440,7 @@ aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
     Context* context = nullptr;
     ANYACL_RETURN_IF_ERROR(RequireContext(kName, &context));
     ANYACL_RETURN_IF_ERROR(RequirePeers(kName, context->device, peerDeviceId));
+    CurrentBackend().SetPeerAccess(context->device, peerDeviceId, false);
     const std::lock_guard lock(DeviceMutex());
     OpenPeers().erase({context->device, peerDeviceId});
     return Status();
@@ -472,7 +474,7 @@ aclError aclrtSetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uin
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireDevice(kName, deviceId));
     ANYACL_RETURN_IF_ERROR(RequireCoreKind(kName, Number(type)));
-    ANYACL_RETURN_IF_ERROR(RequireCores(kName, value));
+    ANYACL_RETURN_IF_ERROR(RequireCores(kName, deviceId, value));
     LimitsOf(deviceId).cores[Number(type)].store(value, std::memory_order_relaxed);
     return Status();
   });
@@ -504,9 +506,9 @@ aclError aclrtSetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type, u
   constexpr const char* kName = "aclrtSetStreamResLimit";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireCoreKind(kName, Number(type)));
-    ANYACL_RETURN_IF_ERROR(RequireCores(kName, value));
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
+    ANYACL_RETURN_IF_ERROR(RequireCores(kName, target->device(), value));
     target->Update([&](Stream::Settings& s) { s.core_limits[Number(type)] = value; });
     return Status();
   });

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/status.h"
+#include "runtime/backend.h"
 
 namespace anyacl::runtime {
 
@@ -14,10 +15,8 @@ Status SelectDevice(const char* function, int device);
 Status ReleaseDevice(const char* function, int device, bool force);
 bool IsSelectedByAnyone(int device);
 
-// What a device says about itself. The CPU has no cube and vector cores of its own: each of its cores
-// stands for one of both.
-int64_t CoresPerDevice();
-int64_t SharedCacheBytes();
+// What a visible device says about itself.
+const DeviceFacts& FactsOf(int device);
 
 }  // namespace anyacl::runtime
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Events. A record is a (stream, number) pair taken by value, so nothing waits for the event object
-// itself and it may be destroyed at any time. Only the time stamp needs it: the marker that a record puts
-// on the stream holds a reference until it has run.
+// Events. A record is a (stream, number) pair and a stamp, taken by value, so nothing waits for the event object
+// itself and it may be destroyed at any time.
+#include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "acl/acl_rt.h"
 #include "core/border.h"
 #include "core/handle_table.h"
+#include "runtime/capture.h"
 #include "runtime/internal.h"
+#include "runtime/submit.h"
 
 namespace anyacl::runtime {
 namespace {
@@ -21,13 +24,14 @@ struct Record {
   Stream* stream = nullptr;
   int32_t stream_id = 0;
   uint64_t sequence = 0;
+  std::shared_ptr<Stamp> stamp;
+  std::shared_ptr<GraphCapture::Point> captured;  // recorded in a capture: only its streams can wait
 
   bool Done() const { return stream->Reached(sequence); }
 };
 
 struct Event {
   std::atomic<int> references{1};
-  std::atomic<int> pending_waits{0};
   int device = 0;
   uint32_t id = 0;
   bool repeatable = false;  // an Ex event
@@ -35,8 +39,7 @@ struct Event {
   std::mutex mutex;  // guards the rest
   std::optional<Record> record;
   uint64_t generation = 0;  // counts records
-  uint64_t stamped = 0;     // the generation that `nanoseconds` belongs to
-  int64_t nanoseconds = 0;
+  std::vector<std::pair<Stream*, uint64_t>> waits;  // of streams, by the number of their work
 };
 
 using Table = HandleTable<Event, HandleKind::kEvent>;
@@ -103,34 +106,44 @@ std::optional<Record> RecordOf(Event* event) {
   return event->record;
 }
 
-bool IsComplete(Event* event) {
+Status Captured(const char* function, const Event& event) {
+  return Fail(code::kRtEventCaptured, function,
+              "event {} was recorded in a capture: the host can neither ask nor wait for it",
+              event.id);
+}
+
+Status IsComplete(const char* function, Event* event, bool* complete) {
   const std::optional<Record> record = RecordOf(event);
-  return record ? record->Done() : event->repeatable;
+  if (record && record->captured) return Captured(function, *event);
+  *complete = record ? record->Done() : event->repeatable;
+  return Status();
 }
 
 // --- record ---
+
+Status RecordOn(const char* function, void* event_handle, void* stream_handle) {
+  Event* event = nullptr;
+  Stream* stream = nullptr;
+  ANYACL_RETURN_IF_ERROR(FindBoth(function, event_handle, stream_handle, &event, &stream));
+  Record record{stream, stream->id(), 0, nullptr, GraphCapture::PointOf(stream)};
+  if (!record.captured) {
+    if (const int32_t code = stream->stopped(); code != 0) {
+      return Fail(code, function, "the stream was stopped by an earlier failure");
+    }
+    ANYACL_RETURN_IF_ERROR(stream->engine().Record(function, &record.stamp, &record.sequence));
+  }
+  const std::lock_guard lock(event->mutex);
+  ++event->generation;
+  event->record = std::move(record);
+  return Status();
+}
+
+// --- reset, in the order of a stream ---
 
 struct Marker {
   Event* event;
   uint64_t generation;
 };
-
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-int32_t Stamp(Work& work, const Launch&) {
-  const Marker& marker = PayloadOf<Marker>(work);
-  const int64_t now = Now();
-  const std::lock_guard lock(marker.event->mutex);
-  if (marker.event->generation == marker.generation) {  // else a later record has replaced this one
-    marker.event->nanoseconds = now;
-    marker.event->stamped = marker.generation;
-  }
-  return 0;
-}
 
 int32_t Unrecord(Work& work, const Launch&) {
   const Marker& marker = PayloadOf<Marker>(work);
@@ -141,36 +154,19 @@ int32_t Unrecord(Work& work, const Launch&) {
 
 void DropMarked(Work& work) { Drop(PayloadOf<Marker>(work).event); }
 
-uint64_t NextGeneration(Event* event) {
-  const std::lock_guard lock(event->mutex);
-  return ++event->generation;
-}
-
-uint64_t Generation(Event* event) {
-  const std::lock_guard lock(event->mutex);
-  return event->generation;
-}
-
-Status SubmitMarker(const char* function, Event* event, uint64_t generation, Stream* stream,
-                    int32_t (*run)(Work&, const Launch&), uint64_t* sequence) {
+// On the CPU a stream that is idle may do it at once; a GPU's has to send it through the host.
+Status ResetOn(const char* function, Event* event, Stream* stream) {
+  uint64_t generation = 0;
+  {
+    const std::lock_guard lock(event->mutex);
+    generation = event->generation;
+  }
   Keep(event);
-  const Work work = MakeWork(function, 0, Marker{event, generation}, run, DropMarked);
-  Status status = stream->Submit(work, Where::kAnywhere, sequence);
+  const Work work = MakeWork(function, 0, Marker{event, generation}, Unrecord, DropMarked);
+  const Where where = CurrentBackend().launches() ? Where::kOnStreamThread : Where::kAnywhere;
+  Status status = stream->Submit(work, where, nullptr);
   if (!status.ok()) Drop(event);
   return status;
-}
-
-Status RecordOn(const char* function, void* event_handle, void* stream_handle) {
-  Event* event = nullptr;
-  Stream* stream = nullptr;
-  ANYACL_RETURN_IF_ERROR(FindBoth(function, event_handle, stream_handle, &event, &stream));
-  Record record{stream, stream->id(), 0};
-  const uint64_t generation = NextGeneration(event);
-  ANYACL_RETURN_IF_ERROR(
-      SubmitMarker(function, event, generation, stream, Stamp, &record.sequence));
-  const std::lock_guard lock(event->mutex);
-  if (event->generation == generation) event->record = record;
-  return Status();
 }
 
 Status CheckFlag(const char* function, uint32_t flag) {
@@ -185,7 +181,6 @@ struct Wait {
   Stream* waiter;
   Stream* target;
   uint64_t sequence;
-  Event* event;
   uint32_t seconds;  // 0: no limit
 };
 
@@ -198,10 +193,14 @@ int32_t WaitForRecord(Work& work, const Launch&) {
   return result == WaitResult::kTimedOut ? code::kRtWaitTimeout : 0;
 }
 
-void DropWait(Work& work) {
-  Event* const event = PayloadOf<Wait>(work).event;
-  event->pending_waits.fetch_sub(1, std::memory_order_release);
-  Drop(event);
+// Only a thread of the host can give up after some time.
+Status PutWait(const char* function, Stream* stream, const Record& record, uint32_t seconds,
+               uint64_t* number) {
+  StreamEngine& target = record.stream->engine();
+  if (seconds == 0 && stream->engine().Follow(target, record.sequence, number)) return Status();
+  const Work work = MakeWork(function, 0, Wait{stream, record.stream, record.sequence, seconds},
+                             WaitForRecord);
+  return stream->Submit(work, Where::kOnStreamThread, number);
 }
 
 Status WaitOn(const char* function, void* stream_handle, void* event_handle, uint32_t seconds) {
@@ -209,19 +208,24 @@ Status WaitOn(const char* function, void* stream_handle, void* event_handle, uin
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(FindBoth(function, event_handle, stream_handle, &event, &stream));
   const std::optional<Record> record = RecordOf(event);
-  // A record of the same stream is before us in its queue anyway.
-  if (!record || record->stream == stream || record->Done()) return Status();
-  Keep(event);
-  event->pending_waits.fetch_add(1, std::memory_order_relaxed);
-  const Work work =
-      MakeWork(function, 0, Wait{stream, record->stream, record->sequence, event, seconds},
-               WaitForRecord, DropWait);
-  Status status = stream->Submit(work, Where::kOnStreamThread, nullptr);
-  if (!status.ok()) {
-    event->pending_waits.fetch_sub(1, std::memory_order_relaxed);
-    Drop(event);
+  if (!record) return Status();
+  if (record->captured) return record->captured->capture->Join(function, stream, *record->captured);
+  if (stream->capture()) {
+    return Fail(code::kRtCaptureDependency, function,
+                "stream {} is being captured, but event {} was recorded outside of the capture",
+                stream->id(), event->id);
   }
-  return status;
+  if (const int32_t code = stream->stopped(); code != 0) {
+    return Fail(code, function, "the stream was stopped by an earlier failure");
+  }
+  // A record of the same stream is before us in its queue anyway.
+  if (record->stream == stream || record->Done()) return Status();
+  uint64_t number = 0;
+  ANYACL_RETURN_IF_ERROR(PutWait(function, stream, *record, seconds, &number));
+  const std::lock_guard lock(event->mutex);
+  std::erase_if(event->waits, [](const auto& wait) { return wait.first->Reached(wait.second); });
+  event->waits.emplace_back(stream, number);
+  return Status();
 }
 
 // --- wait on the host, times ---
@@ -231,6 +235,7 @@ Status SynchronizeEvent(const char* function, void* handle, Deadline deadline) {
   ANYACL_RETURN_IF_ERROR(Find(function, handle, &event));
   const std::optional<Record> record = RecordOf(event);
   if (!record) return Status();
+  if (record->captured) return Captured(function, *event);
   if (!record->Done() && record->stream->OnOwnThread()) {
     return Fail(code::kRtParamInvalid, function,
                 "a host function must not wait for work behind it on its own stream {}",
@@ -244,17 +249,17 @@ Status SynchronizeEvent(const char* function, void* handle, Deadline deadline) {
   return record->stream->TakeFailure(function, record->sequence);
 }
 
-Status TimeOf(const char* function, const char* argument, void* handle, int64_t* nanoseconds) {
+Status StampOf(const char* function, const char* argument, void* handle,
+               std::shared_ptr<Stamp>* stamp) {
   Event* event = nullptr;
   ANYACL_RETURN_IF_ERROR(Find(function, handle, &event));
-  const std::lock_guard lock(event->mutex);
-  if (!event->record) {
-    return Fail(code::kRtTimestampInvalid, function, "{} was never recorded", argument);
-  }
-  if (!event->record->Done() || event->stamped != event->generation) {
+  const std::optional<Record> record = RecordOf(event);
+  if (!record) return Fail(code::kRtTimestampInvalid, function, "{} was never recorded", argument);
+  if (record->captured) return Captured(function, *event);
+  if (!record->Done()) {
     return Fail(code::kRtTimestampInvalid, function, "{} has not been reached yet", argument);
   }
-  *nanoseconds = event->nanoseconds;
+  *stamp = record->stamp;
   return Status();
 }
 
@@ -312,7 +317,7 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
     Event* found = nullptr;
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(FindBoth(kName, event, stream, &found, &target));
-    return SubmitMarker(kName, found, Generation(found), target, Unrecord, nullptr);
+    return ResetOn(kName, found, target);
   });
 }
 
@@ -322,7 +327,9 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
     Event* found = nullptr;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
-    *status = IsComplete(found) ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
+    bool complete = false;
+    ANYACL_RETURN_IF_ERROR(IsComplete(kName, found, &complete));
+    *status = complete ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
     return Status();
   });
 }
@@ -333,8 +340,9 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* statu
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
     Event* found = nullptr;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
-    *status = IsComplete(found) ? ACL_EVENT_RECORDED_STATUS_COMPLETE
-                                : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+    bool complete = false;
+    ANYACL_RETURN_IF_ERROR(IsComplete(kName, found, &complete));
+    *status = complete ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
     return Status();
   });
 }
@@ -345,7 +353,10 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus* statu
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
     Event* found = nullptr;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
-    const bool done = found->pending_waits.load(std::memory_order_acquire) == 0;
+    const std::lock_guard lock(found->mutex);
+    const bool done = std::all_of(found->waits.begin(), found->waits.end(), [](const auto& wait) {
+      return wait.first->Reached(wait.second);
+    });
     *status = done ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
     return Status();
   });
@@ -400,15 +411,16 @@ aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endE
   constexpr const char* kName = "aclrtEventElapsedTime";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "ms", ms));
-    int64_t start = 0;
-    int64_t end = 0;
-    ANYACL_RETURN_IF_ERROR(TimeOf(kName, "startEvent", startEvent, &start));
-    ANYACL_RETURN_IF_ERROR(TimeOf(kName, "endEvent", endEvent, &end));
-    if (end < start) {
+    std::shared_ptr<Stamp> start;
+    std::shared_ptr<Stamp> end;
+    ANYACL_RETURN_IF_ERROR(StampOf(kName, "startEvent", startEvent, &start));
+    ANYACL_RETURN_IF_ERROR(StampOf(kName, "endEvent", endEvent, &end));
+    const double elapsed = end->MillisecondsSince(*start);
+    if (elapsed < 0) {
       return Fail(code::kRtTimestampReversal, kName,
-                  "endEvent must be reached after startEvent, was {} ns before", start - end);
+                  "endEvent must be reached after startEvent, was {} ms before", -elapsed);
     }
-    *ms = static_cast<float>(static_cast<double>(end - start) * 1e-6);
+    *ms = static_cast<float>(elapsed);
     return Status();
   });
 }
@@ -417,9 +429,9 @@ aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp) {
   constexpr const char* kName = "aclrtEventGetTimestamp";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "timestamp", timestamp));
-    int64_t nanoseconds = 0;
-    ANYACL_RETURN_IF_ERROR(TimeOf(kName, "event", event, &nanoseconds));
-    *timestamp = static_cast<uint64_t>(nanoseconds / 1000);
+    std::shared_ptr<Stamp> stamp;
+    ANYACL_RETURN_IF_ERROR(StampOf(kName, "event", event, &stamp));
+    *timestamp = static_cast<uint64_t>(stamp->Nanoseconds() / 1000);
     return Status();
   });
 }

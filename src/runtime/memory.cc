@@ -144,9 +144,14 @@ Status RegisterHost(const char* function, void* pointer, uint64_t size) {
   block.begin = begin;
   block.bytes = block.usable = size;
   block.memory = &CurrentBackend().memory();
-  if (MemoryMap::Get().Insert(block)) return {};
-  return Fail(code::kRtHostRegistered, function,
-              "ptr must not be registered already, got {} bytes at {}", size, pointer);
+  if (!MemoryMap::Get().Insert(block)) {
+    return Fail(code::kRtHostRegistered, function,
+                "ptr must not be registered already, got {} bytes at {}", size, pointer);
+  }
+  if (block.memory->RegisterHost(pointer, size)) return {};
+  MemoryMap::Get().Remove(pointer, MemoryKind::kRegistered);
+  return Fail(code::kRtParamInvalid, function, "the system refused to register {} bytes at {}",
+              size, pointer);
 }
 
 Status CheckRange(const char* function, const void* pointer, size_t size) {
@@ -270,7 +275,10 @@ aclError aclrtHostUnregister(void* ptr) {
   constexpr const char* kName = "aclrtHostUnregister";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "ptr", ptr));
-    if (MemoryMap::Get().Remove(ptr, MemoryKind::kRegistered)) return {};
+    if (const auto block = MemoryMap::Get().Remove(ptr, MemoryKind::kRegistered)) {
+      block->memory->UnregisterHost(ptr);
+      return {};
+    }
     return Fail(code::kRtHostNotRegistered, kName,
                 "ptr must be the start of registered memory, got {}", ptr);
   });

@@ -25,6 +25,7 @@
 #include "core/border.h"
 #include "core/error_text.h"
 #include "core/product.h"
+#include "runtime/backends.h"
 #include "runtime/internal.h"
 
 namespace anyacl::runtime {
@@ -166,6 +167,7 @@ Status Initialize(const char* function, const char* path, bool* repeated) {
   json config;
   Settings settings;
   ANYACL_RETURN_IF_ERROR(CheckProduct(function));
+  ANYACL_RETURN_IF_ERROR(CheckBackend(function));
   if (path && *path) ANYACL_RETURN_IF_ERROR(ReadFile(function, code::kAclInvalidFile, path, &text));
   ANYACL_RETURN_IF_ERROR(ParseConfig(function, code::kAclParseFile, text, &config));
   ANYACL_RETURN_IF_ERROR(ReadSettings(function, config, &settings));

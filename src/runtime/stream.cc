@@ -8,7 +8,7 @@
 
 #include "core/codes.h"
 #include "core/handle_table.h"
-#include "runtime/backends.h"
+#include "runtime/capture.h"
 #include "runtime/internal.h"
 #include "runtime/memory.h"
 #include "runtime/submit.h"
@@ -85,7 +85,18 @@ void Stream::Register() {
   }
 }
 
-void Stream::Open(const Settings& settings) {
+Status Stream::Submit(const Work& work, Where where, uint64_t* sequence) {
+  if (const int32_t code = stopped(); code != 0) [[unlikely]] {
+    return Fail(code, work.label, "the stream was stopped by an earlier failure");
+  }
+  if (GraphCapture* const capture = this->capture()) [[unlikely]] {
+    return capture->Add(this, work, where);
+  }
+  return engine_.Submit(work, where, sequence);
+}
+
+Status Stream::Open(const Settings& settings) {
+  ANYACL_RETURN_IF_ERROR(engine_.Open(settings.device, settings.priority));
   {
     const std::lock_guard lock(state_);
     settings_ = settings;
@@ -95,6 +106,7 @@ void Stream::Open(const Settings& settings) {
   device_.store(settings.device, std::memory_order_relaxed);
   id_.store(next_id.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
   context_.store(settings.context, std::memory_order_relaxed);
+  return Status();
 }
 
 Stream::Settings Stream::settings() const {
@@ -105,7 +117,7 @@ Stream::Settings Stream::settings() const {
 void Stream::Abort(int32_t code, const char* reason) {
   {
     const std::lock_guard lock(state_);  // first: whoever the drop wakes must find it
-    failure_ = {code, reason, 0};
+    failure_ = {code, reason, 0, {}};
   }
   const uint64_t first = DropQueued();
   {
@@ -121,11 +133,11 @@ void Stream::Stop(int32_t code) {
   WakeBlockedWork();
 }
 
-void Stream::WorkFailed(const char* label, int32_t code, uint64_t sequence) {
+void Stream::WorkFailed(const char* label, int32_t code, uint64_t sequence, std::string detail) {
   bool stop = false;
   {
     const std::lock_guard lock(state_);
-    if (failure_.code == 0) failure_ = {code, label, sequence};
+    if (failure_.code == 0) failure_ = {code, label, sequence, std::move(detail)};
     stop = settings_.failure_mode == kStopOnFailure;
   }
   ReportException(device(), id(), sequence, code);
@@ -142,8 +154,8 @@ Status Stream::TakeFailure(const char* function, uint64_t up_to) {
     if (failure_.code != 0 && failure_.sequence <= up_to) std::swap(failure, failure_);
   }
   if (failure.code != 0) [[unlikely]] {
-    return Fail(failure.code, function, "{} failed on stream {} with code {}", failure.label, id(),
-                failure.code);
+    return Fail(failure.code, function, "{} failed on stream {} with code {}{}{}", failure.label,
+                id(), failure.code, failure.detail.empty() ? "" : ": ", failure.detail);
   }
   if (const int32_t code = stopped(); code != 0) [[unlikely]] {
     return Fail(code, function, "stream {} was stopped by an earlier failure", id());
@@ -153,7 +165,8 @@ Status Stream::TakeFailure(const char* function, uint64_t up_to) {
 
 void Stream::AfterFork() {
   new (&state_) std::mutex;
-  ForgetQueue();
+  capture_.store(nullptr, std::memory_order_relaxed);
+  engine_.ForgetQueue();
 }
 
 Stream* FindStream(const void* handle) {
@@ -179,7 +192,7 @@ Status ResolveForSubmit(const char* function, const void* handle, Stream** strea
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
   if (!handle) {
     *stream = context->default_stream;
-    return Status();
+    return RequireMayUseDefault(function, context);
   }
   *stream = FindStream(handle);
   if (!*stream) [[unlikely]] {
@@ -192,27 +205,35 @@ Status ResolveForSubmit(const char* function, const void* handle, Stream** strea
                 (*stream)->device() == context->device ? "another context of device" : "device",
                 (*stream)->device());
   }
+  if (*stream == context->default_stream) return RequireMayUseDefault(function, context);
   return Status();
 }
 
-Stream* CreateStream(const Stream::Settings& settings) {
+Status CreateStream(const char* function, const Stream::Settings& settings, Stream** result) {
   InstallForkHandlers();
-  if (!TakeResource(Resource::kStream, settings.device)) return nullptr;
   Entry* entry = nullptr;
-  void* handle = Streams().Create(&entry);
-  Stream* stream = handle ? TakeSpare() : nullptr;
-  if (handle && !stream) {
-    stream = CurrentBackend().NewStream();
+  const bool room = TakeResource(Resource::kStream, settings.device);
+  void* const handle = room ? Streams().Create(&entry) : nullptr;
+  if (!handle) {
+    if (room) ReturnResource(Resource::kStream, settings.device);
+    return Fail(code::kRtNoStreamResource, function, "too many streams are alive on device {}",
+                settings.device);
+  }
+  Stream* stream = TakeSpare();
+  if (!stream) {
+    stream = new Stream(CurrentBackend());
     stream->Register();
   }
-  if (!handle) {
+  if (Status status = stream->Open(settings); !status.ok()) {
+    Streams().Destroy(handle);
     ReturnResource(Resource::kStream, settings.device);
-    return nullptr;
+    stream->Ended();
+    return Fail(status.code(), function, "{}", status.message());
   }
-  stream->Open(settings);
   stream->set_handle(handle);
   entry->stream.store(stream, std::memory_order_release);
-  return stream;
+  *result = stream;
+  return Status();
 }
 
 bool EndStream(const void* handle, PendingWork pending) {
@@ -233,9 +254,9 @@ bool EndStream(const void* handle, PendingWork pending) {
   return true;
 }
 
-void Recycle(Stream* stream) {
+void Stream::Ended() {
   const std::lock_guard lock(SpareStreamMutex());
-  Spares().push_back(stream);
+  Spares().push_back(this);
 }
 
 bool WaitAllStreams(int device, Deadline deadline) {
@@ -251,7 +272,9 @@ Fence Fence::Capture() {
   Fence fence;
   for (Stream* s = Stream::First(); s; s = s->next()) {
     const uint64_t submitted = s->Submitted();
-    if (!s->Reached(submitted)) fence.pending_.emplace_back(s, submitted);
+    if (s->Reached(submitted)) continue;
+    s->engine().Mark();
+    fence.pending_.emplace_back(s, submitted);
   }
   return fence;
 }
@@ -277,8 +300,6 @@ Status RequireTimeout(const char* function, int32_t milliseconds) {
               "timeout must be -1 (forever) or a positive number of milliseconds, got {}",
               milliseconds);
 }
-
-const Backend& CurrentBackend() { return CpuBackend(); }
 
 Status Submit(void* stream_handle, const Work& work) {
   Stream* stream = nullptr;

@@ -6,6 +6,7 @@
 
 #include "acl/acl_rt.h"
 #include "core/border.h"
+#include "runtime/capture.h"
 #include "runtime/internal.h"
 #include "runtime/memory.h"
 
@@ -28,11 +29,8 @@ Status CreateInCurrentContext(const char* function, void** handle, uint32_t prio
   settings.device = context->device;
   settings.priority = std::min(priority, kLowestPriority);
   settings.flags = flags;
-  const Stream* stream = CreateStream(settings);
-  if (!stream) {
-    return Fail(code::kRtNoStreamResource, function, "too many streams are alive on device {}",
-                context->device);
-  }
+  Stream* stream = nullptr;
+  ANYACL_RETURN_IF_ERROR(CreateStream(function, settings, &stream));
   *handle = stream->handle();
   return Status();
 }
@@ -50,6 +48,7 @@ Status Destroy(const char* function, void* handle, PendingWork pending) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "stream", handle));
   ANYACL_RETURN_IF_ERROR(ResolveStream(function, handle, &stream));
   ANYACL_RETURN_IF_ERROR(RefuseOnOwnThread(function, *stream));
+  ANYACL_RETURN_IF_ERROR(RequireNotCaptured(function, *stream));
   if (stream->settings().is_default) {
     return Fail(code::kRtParamInvalid, function,
                 "stream must not be the default stream of a context");
@@ -62,6 +61,7 @@ Status Synchronize(const char* function, void* handle, Deadline deadline) {
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(ResolveStream(function, handle, &stream));
   ANYACL_RETURN_IF_ERROR(RefuseOnOwnThread(function, *stream));
+  ANYACL_RETURN_IF_ERROR(RequireNotCaptured(function, *stream));
   if (stream->settings().flags & kNotForHost) return Status();
   const uint64_t last = stream->Submitted();
   if (stream->WaitFor(last, deadline) == WaitResult::kTimedOut) {
@@ -193,6 +193,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
+    ANYACL_RETURN_IF_ERROR(RequireNotCaptured(kName, *target));
     *status = target->idle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
     return Status();
   });
@@ -203,6 +204,7 @@ aclError aclrtStreamAbort(aclrtStream stream) {
   return AclBorder(kName, [&]() -> Status {
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
+    ANYACL_RETURN_IF_ERROR(RequireNotCaptured(kName, *target));
     target->Abort(code::kRtStreamAbort, kName);
     return Status();
   });

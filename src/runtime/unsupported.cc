@@ -22,43 +22,14 @@ int32_t NotSupported(const char* function) {
   });
 }
 
-constinit thread_local aclmdlRICaptureMode capture_mode = ACL_MODEL_RI_CAPTURE_MODE_GLOBAL;
-
 }  // namespace
 }  // namespace anyacl::runtime
 
 using anyacl::AclBorder;
-using anyacl::Status;
 using namespace anyacl::runtime;  // NOLINT: the C functions of this room
 namespace code = anyacl::code;
 
 // --- what is true without any of it ---
-
-aclError aclmdlRICaptureGetInfo(aclrtStream stream, aclmdlRICaptureStatus* status,
-                                aclmdlRI* modelRI) {
-  constexpr const char* kName = "aclmdlRICaptureGetInfo";
-  return AclBorder(kName, [&]() -> Status {
-    Stream* target = nullptr;
-    ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
-    if (status) *status = ACL_MODEL_RI_CAPTURE_STATUS_NONE;
-    if (modelRI) *modelRI = nullptr;
-    return Status();
-  });
-}
-
-aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode) {
-  constexpr const char* kName = "aclmdlRICaptureThreadExchangeMode";
-  return AclBorder(kName, [&]() -> Status {
-    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "mode", mode));
-    const int wanted = Number(*mode);
-    if (wanted < ACL_MODEL_RI_CAPTURE_MODE_GLOBAL || wanted > ACL_MODEL_RI_CAPTURE_MODE_RELAXED) {
-      return Fail(code::kAclInvalidParam, kName, "mode must be in [0, 2], got {}", wanted);
-    }
-    *mode = capture_mode;
-    capture_mode = static_cast<aclmdlRICaptureMode>(wanted);
-    return Status();
-  });
-}
 
 // Nothing can have been created that these would free.
 void aclopDestroyAttr(const aclopAttr*) {}
@@ -85,17 +56,12 @@ ANYACL_UNSUPPORTED(aclrtRepairError, int32_t, const aclrtErrorInfo*)
 ANYACL_UNSUPPORTED(aclrtIpcGetEventHandle, aclrtEvent, aclrtIpcEventHandle*)
 ANYACL_UNSUPPORTED(aclrtIpcOpenEventHandle, aclrtIpcEventHandle, aclrtEvent*)
 
-// Graph capture.
-ANYACL_UNSUPPORTED(aclmdlRICaptureBegin, aclrtStream, aclmdlRICaptureMode)
+// What capture.cc leaves out of graph capture.
 ANYACL_UNSUPPORTED(aclmdlRICaptureToModelRIBegin, aclrtStream, aclmdlRI, aclmdlRICaptureMode)
-ANYACL_UNSUPPORTED(aclmdlRICaptureEnd, aclrtStream, aclmdlRI*)
 ANYACL_UNSUPPORTED(aclmdlRICaptureTaskGrpBegin, aclrtStream)
 ANYACL_UNSUPPORTED(aclmdlRICaptureTaskGrpEnd, aclrtStream, aclrtTaskGrp*)
 ANYACL_UNSUPPORTED(aclmdlRICaptureTaskUpdateBegin, aclrtStream, aclrtTaskGrp)
 ANYACL_UNSUPPORTED(aclmdlRICaptureTaskUpdateEnd, aclrtStream)
-ANYACL_UNSUPPORTED(aclmdlRIExecuteAsync, aclmdlRI, aclrtStream)
-ANYACL_UNSUPPORTED(aclmdlRIDestroy, aclmdlRI)
-ANYACL_UNSUPPORTED(aclmdlRIGetId, aclmdlRI, uint32_t*)
 ANYACL_UNSUPPORTED(aclmdlRIDebugPrint, aclmdlRI)
 ANYACL_UNSUPPORTED(aclmdlRIDebugJsonPrint, aclmdlRI, const char*, uint32_t)
 ANYACL_UNSUPPORTED(aclmdlRICondHandleCreate, aclmdlRI, uint32_t, aclmdlRICondHandleFlag,

@@ -11,6 +11,7 @@
 #include "core/border.h"
 #include "runtime/internal.h"
 #include "runtime/memory.h"
+#include "runtime/submit.h"
 
 namespace anyacl::runtime {
 namespace {
@@ -20,6 +21,7 @@ struct Value {
   uint64_t value;
   uint32_t condition;
   Stream* stream;
+  DeviceMemory* memory;
 };
 
 bool Holds(uint64_t word, uint64_t value, uint32_t condition) {
@@ -35,15 +37,17 @@ bool Holds(uint64_t word, uint64_t value, uint32_t condition) {
   }
 }
 
-int32_t Write(Work& work, const Launch&) {
+int32_t Write(Work& work, const Launch& launch) {
   const Value& v = PayloadOf<Value>(work);
+  if (v.memory->WriteValue(v.word, v.value, launch)) return 0;
   std::atomic_ref<uint64_t>(*v.word).store(v.value, std::memory_order_release);
   return 0;
 }
 
 // Anybody may write the word, also plain host code: there is nothing to sleep on, so look again and again.
-int32_t WaitForValue(Work& work, const Launch&) {
+int32_t WaitForValue(Work& work, const Launch& launch) {
   const Value& v = PayloadOf<Value>(work);
+  if (v.memory->WaitValue(v.word, v.value, v.condition, launch)) return 0;
   constexpr int kImpatient = 64;
   for (int round = 0; !v.stream->Aborting(); ++round) {
     if (Holds(std::atomic_ref<uint64_t>(*v.word).load(std::memory_order_acquire), v.value,
@@ -89,7 +93,8 @@ aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag, aclrtStre
     if (flag != 0) return Fail(code::kAclInvalidParam, kName, "flag must be 0, got {}", flag);
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveForSubmit(kName, stream, &target));
-    const Value work{static_cast<uint64_t*>(devAddr), value, 0, target};
+    const Value work{static_cast<uint64_t*>(devAddr), value, 0, target,
+                     &CurrentBackend().memory()};
     return target->Submit(MakeWork(kName, sizeof(value), work, Write), Where::kAnywhere, nullptr);
   });
 }
@@ -103,7 +108,9 @@ aclError aclrtValueWait(void* devAddr, uint64_t value, uint32_t flag, aclrtStrea
     }
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveForSubmit(kName, stream, &target));
-    const Value work{static_cast<uint64_t*>(devAddr), value, flag, target};
-    return target->Submit(MakeWork(kName, 0, work, WaitForValue), Where::kOnStreamThread, nullptr);
+    const Value work{static_cast<uint64_t*>(devAddr), value, flag, target,
+                     &CurrentBackend().memory()};
+    const Where where = CurrentBackend().launches() ? Where::kAnywhere : Where::kOnStreamThread;
+    return target->Submit(MakeWork(kName, 0, work, WaitForValue), where, nullptr);
   });
 }

@@ -31,7 +31,8 @@ using contract::RuleKind;
 using contract::Violation;
 using harness::Call;
 
-// Rules that no call can break first, because an earlier rule refuses everything they would refuse.
+// Rules that no call can break first: an earlier rule refuses everything they would refuse, or they
+// refuse nothing on some products.
 struct Shadowed {
   const char* op;
   RuleKind kind;
@@ -42,6 +43,8 @@ constexpr Shadowed kShadowed[] = {
     // FLOAT, FLOAT16 and BF16 convert to exactly the dtypes that gradInput may have; only where
     // BF16 is excluded does this rule say more than the one about conversion before it.
     {"aclnnEluBackward", RuleKind::kDTypeRows, "gradInput", contract::kNewer},
+    // "must have rows, except on Ascend 950".
+    {"aclnnRmsNormGrad", RuleKind::kCustom, "x", contract::kOnly950},
 };
 
 bool IsShadowed(const Contract& contract, const Rule& rule, Product product) {

@@ -275,7 +275,7 @@ TEST(Rules, Require) {
   ExpectFine(Require("group", "C % group == 0"));
   ExpectBroken(
       Require("group", "C % group == 0"), [](CallSpec& c) { c.args[kGroup].integer = 5; }, 161002,
-      "requires C % group == 0, got C=12 group=5");
+      "requires C % group == 0, got C=12 (dim 1 of x) group=5");
   ExpectBroken(
       Require("eps", "eps > 0"), [](CallSpec& c) { c.args[kEps].real = -0.25; }, 161002,
       "requires eps > 0, got eps=-0.25");

@@ -71,7 +71,7 @@ double Read(DType dtype, const void* data, int64_t i) {
   return static_cast<const float*>(data)[i];
 }
 
-enum class Data { kPlain, kOffset, kTiny, kHostile };
+enum class Data { kPlain, kOffset, kTiny, kHostile, kBiased, kConstant };
 
 struct Shape {
   int64_t n, c, hxw, groups;
@@ -115,6 +115,7 @@ class Problem {
 
   const GroupNormBackwardParams& params() const { return p_; }
   const Shape& shape() const { return shape_; }
+  Data data() const { return data_; }
   bool InputsIntact() const {
     return dy_.Intact() && x_.Intact() && mean_.Intact() && rstd_.Intact() && gamma_.Intact();
   }
@@ -123,6 +124,8 @@ class Problem {
   // Small integers that repeat have equal sums by accident; these do not.
   double Uniform() { return (static_cast<double>(random_()) / 2147483646.0 - 0.5) * 4; }
   double Element() {
+    if (data_ == Data::kConstant) return 0.7;
+    if (data_ == Data::kBiased) return 3 + 0.01 * Uniform();
     static constexpr double kInf = std::numeric_limits<double>::infinity();
     static constexpr double kSpecials[] = {0.0,   -0.0,   kInf, -kInf, NAN,
                                            1e-40, -1e-40, 6e-8, 100,   -100};
@@ -139,8 +142,9 @@ class Problem {
   }
   void Fill() {
     for (int64_t i = 0; i < shape_.count(); ++i) {
-      Write(types_.dtype, dy_.data(), i, Element() + 0.125);
-      Write(types_.dtype, x_.data(), i, Element() + Offset());
+      const bool tiny = data_ == Data::kTiny;  // 0.125 would swallow it
+      Write(types_.dtype, dy_.data(), i, Element() + (tiny ? 0 : 0.125));
+      Write(types_.dtype, x_.data(), i, (tiny ? Uniform() : Element()) + Offset());
     }
     for (int64_t i = 0; i < shape_.n * shape_.groups; ++i) {
       Write(types_.param, mean_.data(), i, Offset() + 0.25 * Uniform());
@@ -210,93 +214,155 @@ Result RunOn(const Problem& problem, const std::string& mask = "111", size_t shi
 
 // ---- Tolerance ----
 //
-// L terms t are added in float by accumulators that take at most kDepth of them one after the other
-// (a chunk, on a machine without vectors). Each addition rounds a partial sum of the size of the
-// random walk sqrt(sum t^2) plus the drift |sum t|, and such errors grow with the square root of
-// their number:
+// L terms t are added up in float by chains of d additions (Depth), the chains in double. With u = 2^-24
+// an addition is off by at most u times the partial sum it makes, which is the drift k*mean(t) and a
+// random walk. Over all chains that is
 //
-//   |error| <= k * eps * sqrt(min(L, kDepth)) * (sqrt(sum t^2) + sum over planes of |sum t|)
+//   of the walk     u * sqrt(d/6) * sqrt(sum t^2), as the errors are independent; 2 sqrt(d) with tails
+//   of the drift    u * d/2 * |sum t| at worst, when all errors have one direction: equal terms. Terms with
+//                   noise in their last bits have independent errors: u * d / (3 sqrt(L)) * |sum t|, which
+//                   sqrt(d) covers
 //
-// dx is rstd * (gamma*dy - c1 - xhat*c2). c1 and c2 are such sums divided by M: of the random walk
-// little is left beside the rounding of the three terms, which counts with their sizes, but the
-// drift stays. All results are rounded once more, to their dtype. k = 2 for the tails.
+// and each term brings three roundings of its own (12 with tails, in the sum of squares; 8 for the drift).
+// dx is rstd * (gamma*dy - c1 - xhat*c2), where c1 and c2 are such sums divided by M, with four roundings
+// of its terms. All results are rounded once more, to their dtype.
 
-constexpr double kSafety = 2;
-constexpr double kFloatEps = 0x1p-23;
-constexpr double kDepth = 1024;
+constexpr double kUnit = 0x1p-24;
+constexpr double kChunk = 4096;      // elements that a chain may be a part of
+constexpr double kAccumulators = 2;  // chains that run side by side, at least; each has all lanes
+constexpr double kBlock = 256;       // samples that are added up in float
+
+double LanesOf(const std::string& target) {
+  if (target == "SCALAR") return 1;
+  return target.rfind("AVX3", 0) == 0 ? 16 : target == "AVX2" ? 8 : 4;
+}
+
+// Additions in a row on the active target, of the sums of a group and of those over all samples.
+struct Depth {
+  explicit Depth(const GroupNormBackwardParams& p) {
+    const double size = static_cast<double>(p.c / p.groups * p.hxw);
+    const double lanes = kAccumulators * LanesOf(ActiveTarget());
+    group = std::ceil(std::min(size, kChunk) / lanes) + 4;
+    // A chain of channels-last rows is one position of 256 rows, taken in pairs.
+    if (p.channels_last) group = std::max(group, std::min(static_cast<double>(p.hxw), 128.0) + 4);
+    samples = group + std::min(static_cast<double>(p.n), kBlock);
+  }
+  double group, samples;
+};
+
+struct SumError {
+  double drift = 0;    // sum of |sum t| over planes
+  double squares = 0;  // sum of t^2
+
+  double At(double depth, bool equal_terms) const {
+    const double one_way = equal_terms ? depth / 2 : std::sqrt(depth);
+    return kUnit * ((one_way + 8) * drift + (2 * std::sqrt(depth) + 12) * std::sqrt(squares));
+  }
+};
 
 double EpsOf(DType dtype) {
   return dtype == DType::kF32 ? 0x1p-24 : dtype == DType::kF16 ? 0x1p-11 : 0x1p-8;
 }
-double SmallestOf(DType dtype) { return dtype == DType::kF16 ? 0x1p-24 : 0x1p-126; }
+// Half of the smallest step: what a result loses to underflow when it is stored, and a product before.
+double HalfStepOf(DType dtype) {
+  return dtype == DType::kF32 ? 0x1p-150 : dtype == DType::kF16 ? 0x1p-25 : 0x1p-134;
+}
+constexpr double kHalfStep = 0x1p-150;
 
 struct Expected {
   std::vector<double> dx, dgamma, dbeta;
-  std::vector<double> dx_scale, dgamma_scale, dbeta_scale;  // what eps is multiplied with
+  std::vector<SumError> c1, c2;  // of every group, as sums
+  std::vector<SumError> dgamma_error, dbeta_error;
+  bool equal_terms = false;
 };
+
+// Calls body(group, channel, element, gamma, dy, xhat) for all elements, plane by plane.
+template <class Body, class EndOfPlane>
+void ForElements(const GroupNormBackwardParams& p, Body&& body, EndOfPlane&& end_of_plane) {
+  const int64_t channels = p.c / p.groups;
+  for (int64_t plane = 0; plane < p.n * p.c; ++plane) {
+    const int64_t n = plane / p.c, c = plane % p.c, group = n * p.groups + c / channels;
+    const double mean = Read(p.param_dtype, p.mean, group);
+    const double rstd = Read(p.param_dtype, p.rstd, group);
+    const double gamma = p.gamma ? Read(p.param_dtype, p.gamma, c) : 1;
+    for (int64_t s = 0; s < p.hxw; ++s) {
+      const int64_t i = p.channels_last ? (n * p.hxw + s) * p.c + c : plane * p.hxw + s;
+      const double dy = Read(p.dtype, p.dy, i);
+      body(group, c, i, gamma, dy, (Read(p.dtype, p.x, i) - mean) * rstd);
+    }
+    end_of_plane(group, c, gamma);
+  }
+}
 
 Expected Oracle(const Problem& problem) {
   const GroupNormBackwardParams& p = problem.params();
   Expected e;
+  e.equal_terms = problem.data() == Data::kConstant;
   e.dx.resize(problem.shape().count());
-  e.dx_scale.resize(problem.shape().count());
-  for (auto* v : {&e.dgamma, &e.dbeta, &e.dgamma_scale, &e.dbeta_scale}) v->resize(p.c);
-  std::vector<double> db(p.c), ds(p.c), db_squares(p.c), ds_squares(p.c);
+  e.dgamma.resize(p.c);
+  e.dbeta.resize(p.c);
+  e.c1.resize(p.n * p.groups);
+  e.c2.resize(p.n * p.groups);
+  e.dgamma_error.resize(p.c);
+  e.dbeta_error.resize(p.c);
   reference::GroupNormBackward<double>(p, e.dx.data(), e.dgamma.data(), e.dbeta.data());
-  const int64_t channels = p.c / p.groups;
-  for (int64_t n = 0; n < p.n; ++n) {
-    for (int64_t g = 0; g < p.groups; ++g) {
-      const double mean = Read(p.param_dtype, p.mean, n * p.groups + g);
-      const double rstd = Read(p.param_dtype, p.rstd, n * p.groups + g);
-      double squares1 = 0, squares2 = 0, c1 = 0, c2 = 0;
-      const auto each = [&](auto&& body) {
-        for (int64_t c = g * channels; c < (g + 1) * channels; ++c) {
-          const double gamma = p.gamma ? Read(p.param_dtype, p.gamma, c) : 1;
-          for (int64_t s = 0; s < p.hxw; ++s) {
-            const int64_t i =
-                p.channels_last ? (n * p.hxw + s) * p.c + c : (n * p.c + c) * p.hxw + s;
-            const double dy = Read(p.dtype, p.dy, i);
-            const double xhat = (Read(p.dtype, p.x, i) - mean) * rstd;
-            body(c, i, gamma, dy, xhat);
-          }
-        }
-      };
-      each([&](int64_t c, int64_t, double gamma, double dy, double xhat) {
-        db[c] += dy;
-        ds[c] += dy * xhat;
-        db_squares[c] += dy * dy;
-        ds_squares[c] += dy * dy * xhat * xhat;
-        c1 += gamma * dy;
-        c2 += gamma * dy * xhat;
-        squares1 += gamma * gamma * dy * dy;
-        squares2 += gamma * gamma * dy * dy * xhat * xhat;
+  double db = 0, ds = 0;
+  ForElements(
+      p,
+      [&](int64_t group, int64_t c, int64_t, double gamma, double dy, double xhat) {
+        db += dy;
+        ds += dy * xhat;
+        e.dbeta_error[c].squares += dy * dy;
+        e.dgamma_error[c].squares += dy * dy * xhat * xhat;
+        e.c1[group].squares += gamma * gamma * dy * dy;
+        e.c2[group].squares += gamma * gamma * dy * dy * xhat * xhat;
+      },
+      [&](int64_t group, int64_t c, double gamma) {
+        e.dbeta_error[c].drift += std::abs(db);
+        e.dgamma_error[c].drift += std::abs(ds);
+        e.c1[group].drift += std::abs(gamma * db);
+        e.c2[group].drift += std::abs(gamma * ds);
+        db = ds = 0;
       });
-      for (int64_t c = g * channels; c < (g + 1) * channels; ++c) {
-        e.dbeta_scale[c] += std::abs(db[c]);
-        e.dgamma_scale[c] += std::abs(ds[c]);
-        db[c] = ds[c] = 0;
-      }
-      const double size = static_cast<double>(channels * p.hxw);
-      const double drift = std::sqrt(std::min(size, kDepth)) / size;
-      const double scale1 = std::sqrt(squares1 / size) + drift * std::abs(c1);
-      const double scale2 = std::sqrt(squares2 / size) + drift * std::abs(c2);
-      each([&](int64_t, int64_t i, double gamma, double dy, double xhat) {
-        e.dx_scale[i] = std::abs(rstd) * (std::abs(gamma * dy) + scale1 + std::abs(xhat) * scale2);
-      });
-    }
-  }
-  const double depth = std::sqrt(std::min(static_cast<double>(p.n * p.hxw), kDepth));
-  for (int64_t c = 0; c < p.c; ++c) {
-    e.dbeta_scale[c] = depth * (e.dbeta_scale[c] + std::sqrt(db_squares[c]));
-    e.dgamma_scale[c] = depth * (e.dgamma_scale[c] + std::sqrt(ds_squares[c]));
-  }
   return e;
+}
+
+std::vector<double> DxErrors(const Problem& problem, const Expected& e) {
+  const GroupNormBackwardParams& p = problem.params();
+  const double size = static_cast<double>(p.c / p.groups * p.hxw), depth = Depth(p).group;
+  std::vector<double> errors(problem.shape().count());
+  ForElements(
+      p,
+      [&](int64_t group, int64_t, int64_t i, double gamma, double dy, double xhat) {
+        const SumError &c1 = e.c1[group], &c2 = e.c2[group];
+        const double terms =
+            std::abs(gamma * dy) + c1.drift / size + std::abs(xhat) * c2.drift / size;
+        const double sums =
+            c1.At(depth, e.equal_terms) + std::abs(xhat) * c2.At(depth, e.equal_terms);
+        const double lost =
+            kHalfStep * (5 + 2 * std::abs(xhat));  // by products, also those of the sums
+        errors[i] = std::abs(Read(p.param_dtype, p.rstd, group)) *
+                        (4 * kUnit * terms + sums / size + lost) +
+                    kHalfStep;
+      },
+      [](int64_t, int64_t, double) {});
+  return errors;
+}
+
+std::vector<double> SumErrors(const Problem& problem, const Expected& e,
+                              const std::vector<SumError>& sums) {
+  const GroupNormBackwardParams& p = problem.params();
+  const double depth = Depth(p).samples;
+  const double lost = kHalfStep * static_cast<double>(p.n * p.hxw);  // one product per term
+  std::vector<double> errors;
+  for (const SumError& sum : sums) errors.push_back(sum.At(depth, e.equal_terms) + lost);
+  return errors;
 }
 
 // Same class of number, and near where it is a number. Values that overflow the dtype may be either
 // side.
 void ExpectNear(const char* what, DType dtype, const Bytes& got,
-                const std::vector<double>& expected, const std::vector<double>& scale) {
+                const std::vector<double>& expected, const std::vector<double>& errors) {
   const int64_t count = static_cast<int64_t>(got.size() / SizeOf(dtype));
   ASSERT_EQ(count, static_cast<int64_t>(expected.size())) << what;
   for (int64_t i = 0; i < count; ++i) {
@@ -309,8 +375,7 @@ void ExpectNear(const char* what, DType dtype, const Bytes& got,
       }
       continue;
     }
-    const double tolerance =
-        kSafety * kFloatEps * scale[i] + EpsOf(dtype) * std::abs(b) * 1.01 + SmallestOf(dtype);
+    const double tolerance = errors[i] + EpsOf(dtype) * std::abs(b) * 1.01 + HalfStepOf(dtype);
     ASSERT_LE(std::abs(a - b), tolerance) << what << " " << i << ": " << a << " not " << b;
   }
 }
@@ -320,9 +385,9 @@ void ExpectLikeOracle(const Problem& problem, const Kernel& kernel, const Expect
   SCOPED_TRACE(kernel.name);
   const Result r = RunOn(problem, kernel, "111", shift);
   const GroupNormBackwardParams& p = problem.params();
-  ExpectNear("dx", p.dtype, r.dx, e.dx, e.dx_scale);
-  ExpectNear("dgamma", p.param_dtype, r.dgamma, e.dgamma, e.dgamma_scale);
-  ExpectNear("dbeta", p.param_dtype, r.dbeta, e.dbeta, e.dbeta_scale);
+  ExpectNear("dx", p.dtype, r.dx, e.dx, DxErrors(problem, e));
+  ExpectNear("dgamma", p.param_dtype, r.dgamma, e.dgamma, SumErrors(problem, e, e.dgamma_error));
+  ExpectNear("dbeta", p.param_dtype, r.dbeta, e.dbeta, SumErrors(problem, e, e.dbeta_error));
 }
 
 // ---- Shapes ----
@@ -446,6 +511,21 @@ TEST(GroupNormBackwardKernel, HostileData) {
   }
 }
 
+// Partial sums that only grow: what a long chain of float additions does worst.
+TEST(GroupNormBackwardKernel, BiasedAndConstantData) {
+  const Shape shapes[] = {{300, 12, 1, 4},        {40, 40, 20, 2},       {2, 6, 500, 3},
+                          {2, 4, 70001, 2},       {1, 2, 1000003, 1},    {3, 6, 300, 3, true},
+                          {2, 4, 70001, 4, true}, {500, 20, 12, 4, true}};
+  for (const Shape& shape : shapes) {
+    for (const Data data : {Data::kBiased, Data::kConstant}) {
+      SCOPED_TRACE(shape.Name() + " data " + std::to_string(static_cast<int>(data)));
+      const Problem problem(shape, kTypes[0], data);
+      const Expected e = Oracle(problem);
+      ForEachTarget([&] { ExpectLikeOracle(problem, FirstThatFits(problem.params()), e); });
+    }
+  }
+}
+
 // Large enough for stores around the caches; dx on and off a line.
 TEST(GroupNormBackwardKernel, StreamedResults) {
   const Shape shapes[] = {{4, 64, 11000, 8},
@@ -462,8 +542,9 @@ TEST(GroupNormBackwardKernel, StreamedResults) {
       const Result first = RunOn(problem, "111", 0);
       EXPECT_EQ(RunOn(problem, "111", 3), first);
       const Expected e = Oracle(problem);
-      ExpectNear("dx", types.dtype, first.dx, e.dx, e.dx_scale);
-      ExpectNear("dgamma", types.param, first.dgamma, e.dgamma, e.dgamma_scale);
+      ExpectNear("dx", types.dtype, first.dx, e.dx, DxErrors(problem, e));
+      ExpectNear("dgamma", types.param, first.dgamma, e.dgamma,
+                 SumErrors(problem, e, e.dgamma_error));
     }
   }
 }

@@ -199,6 +199,23 @@ TEST(RmsNormGradKernel, LongSums) {
   }
 }
 
+// Zeros that fill a last vector up are no elements: times an infinite rstd they would be NaN.
+TEST(RmsNormGradKernel, InfiniteRstd) {
+  static constexpr float kInf = std::numeric_limits<float>::infinity();
+  ForEachTarget([] {
+    for (const int64_t cols : {1, 3, 5, 17, 2049, 4097}) {
+      Call call({F32, F32}, 2, cols, Fill::kOrdinary);
+      for (Array* array : {&call.dy, &call.x, &call.gamma, &call.rstd}) {
+        const float value = array == &call.rstd ? kInf : 1.0f;
+        for (int64_t i = 0; i < array->count(); ++i) array->Set(i, value);
+      }
+      call.Run();
+      for (int64_t i = 0; i < 2 * cols; ++i) ASSERT_EQ(call.dx.At(i), -kInf) << cols;
+      for (int64_t j = 0; j < cols; ++j) ASSERT_EQ(call.dgamma.At(j), kInf) << cols;
+    }
+  });
+}
+
 TEST(RmsNormGradKernel, NoRowsGiveNan) {
   for (const char* name : {"vector", "reference"}) {
     Call call({F32, F32}, 0, 5, Fill::kOrdinary);

@@ -14,6 +14,7 @@
 #include "acl/acl.h"
 #include "aclnn/aclnn_base.h"
 #include "core/tensor.h"
+#include "harness/cases.h"
 #include "ops/operators.h"
 
 namespace anyacl::fuzz {
@@ -91,6 +92,7 @@ class World {
     for (const auto& [handle, info] : tensors_) aclDestroyTensor(Cast<aclTensor>(handle));
     for (void* scalar : scalars_) aclDestroyScalar(Cast<aclScalar>(scalar));
     for (void* array : arrays_) aclDestroyIntArray(Cast<aclIntArray>(array));
+    for (void* mask : masks_) aclDestroyBoolArray(Cast<aclBoolArray>(mask));
     for (void* event : events_) aclrtDestroyEvent(event);
     for (void* stream : streams_) aclrtDestroyStream(stream);
     for (void* memory : blocks_) aclrtFree(memory);
@@ -360,6 +362,7 @@ class World {
         return;
       default:
         aclDestroyIntArray(Cast<aclIntArray>(Pick(arrays_)));
+        aclDestroyBoolArray(Cast<aclBoolArray>(Pick(masks_)));
         return;
     }
   }
@@ -379,7 +382,7 @@ class World {
       } else if (arg.kind == contract::ArgKind::kScalar) {
         args[i].handle = Pick(scalars_);
       } else if (arg.is_array()) {
-        args[i].handle = Pick(arrays_);
+        args[i].handle = arg.kind == contract::ArgKind::kBoolArray ? Pick(masks_) : Pick(arrays_);
       }
       args[i].integer = in_.Number();
       args[i].real = static_cast<double>(in_.Byte()) / 16 - 4;
@@ -394,7 +397,12 @@ class World {
     const bool no_size = in_.Chance(32), no_executor = in_.Chance(32);
     const int32_t status = op.get_workspace_size(args.data(), no_size ? nullptr : &size,
                                                  no_executor ? nullptr : &executor);
-    if (no_size || no_executor) Expect(status == 161001, "null result pointers were accepted");
+    // Where the tensors are looked at first, a dead one answers before the result pointers do.
+    const bool first = op.contract.table().result_pointers == contract::ResultPointers::kFirst;
+    if (no_size || no_executor) {
+      Expect(status == 161001 || (!first && status == 161002),
+             "null result pointers were accepted");
+    }
     if (status != 0) {
       Expect(no_size || size == 0, "a failed phase 1 left a workspace size");
       Expect(no_executor || executor == nullptr, "a failed phase 1 left an executor");
@@ -461,26 +469,33 @@ class World {
   // A valid call from its objects to its end, because chance alone seldom makes one.
   void CompleteCall() {
     const Operator& op = *Operators()[in_.Below(static_cast<int>(Operators().size()))];
-    static constexpr aclDataType kTypes[] = {ACL_FLOAT, ACL_FLOAT16, ACL_BF16};
-    const aclDataType dtype = kTypes[in_.Below(3)];
-    Dims dims;
-    for (int i = in_.Below(5); i > 0; --i) dims.push_back(1 + in_.Below(6));
-    std::vector<RawArg> args(op.contract.args().size());
+    const harness::OperatorCases& cases = harness::CasesOf(op.contract.op());
+    const auto& types = cases.types[in_.Below(static_cast<int>(cases.types.size()))];
+    harness::Random random(in_.Word());
+    const contract::CallSpec spec = harness::MakeRandomCall(cases, types, random);
+    std::vector<RawArg> args(spec.args.size());
     bool tame = true;
     for (size_t i = 0; i < args.size(); ++i) {
-      if (op.contract.args()[i].is_tensor()) {
-        args[i].handle = MakeView(dims, dtype, &tame);
-      } else if (op.contract.args()[i].kind == contract::ArgKind::kScalar) {
-        float value = static_cast<float>(in_.Byte()) / 32;
-        aclScalar* const scalar = aclCreateScalar(&value, ACL_FLOAT);
-        scalars_.insert(scalar);
-        args[i].handle = scalar;
-      }
+      const contract::ArgSpec& arg = spec.args[i];
+      args[i].integer = arg.integer;
       args[i].flag = in_.Chance(2);
-      args[i].integer = 1;
+      if (!arg.null) args[i].handle = MakeHandle(op.contract.args()[i], arg, &tame);
     }
     Plan(op, args, tame);
     PhaseTwo();
+  }
+
+  const void* MakeHandle(const contract::Arg& arg, const contract::ArgSpec& spec, bool* tame) {
+    if (arg.is_tensor()) {
+      return MakeView(spec.tensor.dims, static_cast<aclDataType>(spec.tensor.dtype), tame);
+    }
+    if (arg.kind == contract::ArgKind::kScalar) {
+      float value = static_cast<float>(in_.Byte()) / 32;
+      return *scalars_.insert(aclCreateScalar(&value, ACL_FLOAT)).first;
+    }
+    if (arg.kind != contract::ArgKind::kBoolArray) return nullptr;
+    const auto* const bits = reinterpret_cast<const bool*>(spec.bools.values.data());
+    return *masks_.insert(aclCreateBoolArray(bits, spec.bools.values.size())).first;
   }
 
   aclTensor* MakeView(const Dims& dims, aclDataType dtype, bool* tame) {
@@ -593,7 +608,7 @@ class World {
   std::vector<std::unique_ptr<unsigned char[]>> workspaces_;
   std::map<void*, TensorInfo> tensors_;
   std::map<void*, ExecutorInfo> executors_;
-  std::set<void*> scalars_, lists_, arrays_, streams_, events_, blocks_;
+  std::set<void*> scalars_, lists_, arrays_, masks_, streams_, events_, blocks_;
   Dims last_;
   bool has_last_ = false;
   int runs_ = 0;

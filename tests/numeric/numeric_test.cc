@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/codes.h"
 #include "cpu/targets.h"
 #include "harness/call.h"
 #include "harness/cases.h"
@@ -19,6 +21,7 @@
 #include "numeric/references.h"
 #include "ops/operators.h"
 #include "plan/plan.h"
+#include "run_tests.h"
 #include "runtime/submit.h"
 #include "sanitized.h"
 
@@ -42,15 +45,6 @@ bool IsWorthIt(const Case& row, const TypeChoice& types, Data data) {
   return types.bench && data == Data::kRandom;
 }
 
-bool SameNumber(double a, double b) {
-  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  return a == b && std::signbit(a) == std::signbit(b);
-}
-
-bool Matches(double got, const Expected& e) {
-  return e.exact ? SameNumber(got, e.low) : got >= e.low && got <= e.high;
-}
-
 // How bad a mismatch is, for the report.
 double Excess(double got, const Expected& e) {
   if (e.exact || !std::isfinite(got) || !std::isfinite(e.low) || !std::isfinite(e.high))
@@ -60,8 +54,8 @@ double Excess(double got, const Expected& e) {
 
 std::string Wanted(const Expected& e) {
   if (e.exact) return fmt::format("expected exactly {:.9g}", e.low);
-  return fmt::format("expected {:.9g} to {:.9g} (tolerance {:.3g})", e.low, e.high,
-                     (e.high - e.low) / 2);
+  return fmt::format("expected {:.9g} to {:.9g} (tolerance {:.3g}){}", e.low, e.high, e.Tolerance(),
+                     e.nan ? " or NaN" : "");
 }
 
 std::string IndexText(int64_t flat, const Dims& dims) {
@@ -107,6 +101,11 @@ bool ImaginaryPartsAreZero(const Call& call, int arg) {
   return true;
 }
 
+// Whether there is anything that a kernel reads.
+bool HasWork(const Call& call) {
+  return call.spec().args[0].tensor.numel() > 0 && !call.Outputs().empty();
+}
+
 class NumericTest : public testing::Test {
  protected:
   void TearDown() override {
@@ -130,20 +129,47 @@ class NumericTest : public testing::Test {
     EXPECT_EQ(call.CheckMemory(), "") << key;
   }
 
-  // The reference kernel is plain code: one target is enough for it.
+  // What is forced takes the call.
+  static bool Fits(Call& call) {
+    const int32_t status = call.Plan();
+    call.DropExecutor();
+    return status != code::kNoKernel;
+  }
+
+  // A GPU has no targets; its kernels may decline a call, but not the one that is chosen and not the last one.
+  void CheckOnGpu(Call& call, const std::string& key,
+                  const std::vector<std::vector<Expected>>& expected) {
+    const auto kernels = runtime::CurrentBackend().Kernels(call.op().contract.table().stem);
+    ASSERT_FALSE(kernels.empty()) << key << ": no kernels";
+    std::vector<std::string> names = {""};
+    for (const Kernel& kernel : kernels) names.push_back(kernel.name);
+    for (const std::string& name : names) {
+      ForceKernel(name);
+      const std::string full = fmt::format("{}|{}|gpu", key, name);
+      if (!only.empty() && full != only) continue;
+      if (!name.empty() && name != kernels.back().name && !Fits(call)) continue;
+      CheckOnce(call, full, expected);
+    }
+  }
+
+  // The reference kernel is plain code: one target is enough for it, and no long tensors.
   void CheckKernels(Call& call, const std::string& key, bool all_targets) {
     const auto expected = ReferenceOf(call.op().contract.op())(call);
+    if (runtime::CurrentBackend().launches()) return CheckOnGpu(call, key, expected);
     for (const Kernel& kernel :
          runtime::CurrentBackend().Kernels(call.op().contract.table().stem)) {
       ForceKernel(kernel.name);
+      if (call.Plan() == code::kNoKernel) continue;  // made for other shapes
+      seen_.insert(&kernel);
       const bool is_plain = std::string_view(kernel.name) == "reference";
+      if (is_plain && !all_targets) continue;
       for (const std::string& target : cpu::UsableTargets()) {
         const std::string full = fmt::format("{}|{}|{}", key, kernel.name, target);
         if (!only.empty() && full != only) continue;
         ASSERT_TRUE(cpu::ForceTarget(target));
         cpu::TargetRecorder recorder;
         CheckOnce(call, full, expected);
-        if (!is_plain && call.spec().args[0].tensor.numel() > 0) {
+        if (!is_plain && HasWork(call)) {
           EXPECT_EQ(recorder.last(), target) << full << " ran on another target";
         }
         if (is_plain || !all_targets) break;
@@ -163,8 +189,17 @@ class NumericTest : public testing::Test {
     }
   }
 
+  void ExpectEveryKernelSeen() {
+    for (const Operator* op : Operators()) {
+      for (const Kernel& kernel : runtime::CurrentBackend().Kernels(op->contract.table().stem)) {
+        EXPECT_TRUE(seen_.count(&kernel)) << op->contract.op() << ": no case fits " << kernel.name;
+      }
+    }
+  }
+
   harness::Session session_;
   int64_t checked_ = 0;
+  std::set<const Kernel*> seen_;
 };
 
 TEST_F(NumericTest, EveryResultIsCloseToTheReference) {
@@ -176,6 +211,7 @@ TEST_F(NumericTest, EveryResultIsCloseToTheReference) {
     }
   }
   EXPECT_GT(checked_, 0) << "no run is called " << only;
+  if (only.empty() && !HasFailure()) ExpectEveryKernelSeen();
   RecordProperty("runs", std::to_string(checked_));
 }
 
@@ -188,5 +224,5 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]).rfind(flag, 0) == 0) anyacl::numeric::only = argv[i] + flag.size();
   }
-  return RUN_ALL_TESTS();
+  return anyacl::RunTests();
 }

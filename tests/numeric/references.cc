@@ -9,6 +9,7 @@
 #include <string>
 
 #include "harness/data.h"
+#include "numeric/norm_references.h"
 #include "ops/activation/elu_backward.h"
 
 namespace anyacl::numeric {
@@ -26,6 +27,11 @@ double RoundTo(std::initializer_list<DType> stored, double value) {
     value = harness::Decode(dtype, element);
   }
   return value;
+}
+
+bool SameNumber(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  return a == b && std::signbit(a) == std::signbit(b);
 }
 
 // EluBackward
@@ -92,6 +98,9 @@ struct Entry {
 };
 constexpr Entry kReferences[] = {
     {"aclnnEluBackward", EluBackwardReference},
+    {"aclnnGroupNormBackward", GroupNormBackwardReference},
+    {"aclnnBatchNormElemtBackward", BatchNormElemtBackwardReference},
+    {"aclnnRmsNormGrad", RmsNormGradReference},
 };
 
 }  // namespace
@@ -108,6 +117,17 @@ Expected Between(double reference, double tolerance, std::initializer_list<DType
 Expected Exactly(double value, std::initializer_list<DType> stored) {
   const double rounded = RoundTo(stored, value);
   return {rounded, rounded, true};
+}
+
+Expected OneOf(const Possible& values, DType stored) {
+  return {.low = RoundTo({stored}, values.low()),
+          .high = RoundTo({stored}, values.high()),
+          .nan = values.nan()};
+}
+
+bool Matches(double got, const Expected& e) {
+  if (e.exact) return SameNumber(got, e.low);
+  return std::isnan(got) ? e.nan : got >= e.low && got <= e.high;
 }
 
 Reference ReferenceOf(const char* op) {

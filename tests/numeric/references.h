@@ -11,17 +11,23 @@
 
 #include "core/dtype.h"
 #include "harness/call.h"
+#include "numeric/possible.h"
 
 namespace anyacl::numeric {
 
 // What one element may be: rounding never changes an order, so a result that is within the
-// tolerance before it is stored lies between the two rounded ends afterwards. NaN is both ends.
+// tolerance before it is stored lies between the two rounded ends afterwards.
 struct Expected {
   double low = 0;
   double high = 0;
   // The order of float operations is promised: `low` bit for bit, the sign of 0 too.
   bool exact = false;
+  bool nan = false;  // NaN is right, too; the only right one when both ends are NaN
+
+  double Tolerance() const { return (high - low) / 2; }
 };
+
+bool Matches(double got, const Expected& expected);
 
 // Of every output, in the order of Call::Outputs().
 using Reference = std::vector<std::vector<Expected>> (*)(const harness::Call& call);
@@ -37,6 +43,7 @@ double Tolerance(double reference, double k, double floor);
 // The ends, each rounded to the dtypes of `stored` one after the other.
 Expected Between(double reference, double tolerance, std::initializer_list<DType> stored);
 Expected Exactly(double value, std::initializer_list<DType> stored);
+Expected OneOf(const Possible& values, DType stored);
 
 }  // namespace anyacl::numeric
 

@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|ld-linux[\w-]*|libstdc\+\+|libgcc_s)\.so\.\d+")
 ACCESSOR = "anyacl_introspection_v1"
+PLUGIN = "libanyacl_cuda.so"
 DOCUMENTED = ["libascendcl.so", "libnnopbase.so", "libopapi_math.so", "libopapi_nn.so"]
 problems = []
 
@@ -93,6 +94,8 @@ def symbols(args):
         check(wanted <= have, f"{library} lacks {sorted(wanted - have)}")
 
     compare("libanyacl.so", everything | {ACCESSOR})
+    if (args.prefix / "lib64" / PLUGIN).exists():  # where nvcc was found
+        compare(PLUGIN, {"anyacl_cuda_plugin_v1"})
     offered = set()
     for line in args.table.read_text(encoding="utf-8").splitlines():
         library, *listed = line.split()
@@ -124,7 +127,7 @@ def symbols(args):
 def loading(args):
     loader = args.work / "loader"
     run(["cc", "-std=c11", "-Wall", HERE / "loader.c", "-o", loader])
-    filters = [p for p in shared_objects(args) if p.parent.name == "lib64" and p.name != "libanyacl.so"]
+    filters = [p for p in shared_objects(args) if p.parent.name == "lib64" and p.name not in ("libanyacl.so", PLUGIN)]
     check(len(filters) > 20, f"only {len(filters)} libraries")
     lazy, now, globally, deep = os.RTLD_LAZY, os.RTLD_NOW, os.RTLD_GLOBAL, os.RTLD_DEEPBIND
     for flags in (lazy, now, lazy | globally, now | globally, now | deep):
@@ -138,7 +141,8 @@ def loading(args):
     copy = args.work / "followed"  # a copy that follows links still is a working tree
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(args.prefix, copy)
-    run([loader, now] + sorted(copy.glob("lib64/lib*.so")) + sorted(copy.glob("lib64/stub/*.so")))
+    copied = [p for p in sorted(copy.glob("lib64/lib*.so")) if p.name != PLUGIN]
+    run([loader, now] + copied + sorted(copy.glob("lib64/stub/*.so")))
 
 
 # --- every function -------------------------------------------------------------------------------------------------

@@ -9,7 +9,10 @@
 #include <new>
 #include <vector>
 
+#include "harness/call.h"
+#include "harness/cases.h"
 #include "harness/session.h"
+#include "ops/operators.h"
 #include "plan/elu_call.h"
 
 namespace {
@@ -122,6 +125,29 @@ TEST_F(AllocationTest, WorkForAllThreads) {
 TEST_F(AllocationTest, PackedWorkForAllThreads) {
   EluCall call(1 << 10, 1 << 9, true);
   ExpectNone(call);
+}
+
+// Every operator, on one thread and on all, with and without packing.
+TEST_F(AllocationTest, EveryOperator) {
+  for (const Operator* op : Operators()) {
+    const harness::OperatorCases& cases = harness::CasesOf(op->contract.op());
+    for (const harness::Case& row : cases.cases) {
+      if (row.Has("large")) continue;
+      for (const harness::TypeChoice& types : cases.types) {
+        if (!types.bench) continue;
+        harness::Call call(*op, harness::MakeCall(op->contract, cases, row, types));
+        for (int i = 0; i < 2; ++i) ASSERT_EQ(call.Execute(session_.stream()), 0);
+        ASSERT_EQ(call.Plan(), 0);
+        int32_t status = -1;
+        const int64_t made = AllocationsOf([&] {
+          status = call.Run(session_.stream());
+          if (status == 0) status = aclrtSynchronizeStream(session_.stream());
+        });
+        EXPECT_EQ(status, 0);
+        EXPECT_EQ(made, 0) << op->contract.op() << " \"" << row.name << "\" " << types.label;
+      }
+    }
+  }
 }
 
 TEST_F(AllocationTest, QueuedWork) {

@@ -17,6 +17,7 @@
 
 #include "acl/acl.h"
 #include "aclnnop/aclnn_elu_backward.h"
+#include "device_floats.h"
 
 namespace anyacl {
 
@@ -36,11 +37,12 @@ class EluCall {
   // A strided output needs scratch memory, and holds `rows` x `columns` elements in a larger block.
   explicit EluCall(int64_t rows, int64_t columns = 1, bool strided = false)
       : dims{rows, columns},
-        dy(rows * columns),
         x(rows * columns, 1.0f),
         dx(rows * columns * 2, kUntouched),
         step_(strided ? 2 : 1) {
-    for (size_t i = 0; i < dy.size(); ++i) dy[i] = static_cast<float>(i % 1000);
+    std::vector<float> counting(rows * columns);
+    for (size_t i = 0; i < counting.size(); ++i) counting[i] = static_cast<float>(i % 1000);
+    dy = DeviceFloats(counting);
     const int64_t strides[] = {columns * step_, step_};
     grad_output = DenseTensor(dims, dy.data());
     self = DenseTensor(dims, x.data());
@@ -71,7 +73,7 @@ class EluCall {
   }
   aclOpExecutor* Plan() {
     EXPECT_EQ(TryPlan(), 0) << TakeText();
-    workspace.resize(size);
+    if (size > workspace.size() * sizeof(float)) workspace = DeviceFloats(size / sizeof(float) + 1, 0);
     return executor;
   }
   aclOpExecutor* PlanRepeatable() {
@@ -84,14 +86,15 @@ class EluCall {
   }
 
   // How many elements of the result are not gradOutput * 2.
-  int64_t Wrong() const { return Wrong(dx.data(), dy.data()); }
-  int64_t Wrong(const float* result, const float* gradient) const {
+  int64_t Wrong() const {
+    const std::vector<float> result = dx.Read();
+    const std::vector<float> gradient = dy.Read();
     int64_t wrong = 0;
     for (size_t i = 0; i < dy.size(); ++i) wrong += result[i * step_] != 2 * gradient[i];
     return wrong;
   }
   bool IsUntouched() const {
-    for (float v : dx) {
+    for (float v : dx.Read()) {
       if (v != kUntouched) return false;
     }
     return true;
@@ -100,9 +103,9 @@ class EluCall {
   static constexpr float kUntouched = -12345;
 
   std::vector<int64_t> dims;
-  std::vector<float> dy;
-  std::vector<float> x;
-  std::vector<float> dx;
+  DeviceFloats dy;
+  DeviceFloats x;
+  DeviceFloats dx;
   aclTensor* grad_output;
   aclTensor* self;
   aclTensor* grad_input;
@@ -110,7 +113,7 @@ class EluCall {
   aclScalar* scale;
   uint64_t size = 0;
   aclOpExecutor* executor = nullptr;
-  std::vector<unsigned char> workspace;
+  DeviceFloats workspace;
 
  private:
   int64_t step_;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "harness/call.h"
 #include "harness/session.h"
 #include "ops/operators.h"
 #include "plan/elu_call.h"
@@ -153,15 +154,11 @@ TEST_F(ExecutorTest, WorkspaceMayLieAnywhere) {
   for (size_t shift : {0, 1, 7, 63, 64, 65}) {
     EluCall call(16, 5, true);
     call.Plan();
-    std::vector<unsigned char> memory(call.size + 256, 0xcd);
-    EXPECT_EQ(aclnnEluBackward(memory.data() + shift, call.size, call.executor, stream()), 0);
+    harness::GuardedMemory memory(call.size, true, shift);
+    EXPECT_EQ(aclnnEluBackward(memory.payload(), call.size, call.executor, stream()), 0);
     Sync();
     EXPECT_EQ(call.Wrong(), 0);
-    for (size_t i = 0; i < memory.size(); ++i) {
-      if (i < shift || i >= shift + call.size) {
-        ASSERT_EQ(memory[i], 0xcd) << "shift " << shift << " byte " << i;
-      }
-    }
+    EXPECT_EQ(memory.CheckGuards(), "") << "shift " << shift;
   }
 }
 
@@ -247,8 +244,8 @@ TEST_F(ExecutorTest, RepeatableRunsManyTimes) {
     EluCall call(16, 3, strided);
     aclOpExecutor* const executor = call.PlanRepeatable();
     for (int i = 0; i < 100; ++i) {
-      for (float& g : call.dy) g += 1;
-      std::fill(call.dx.begin(), call.dx.end(), EluCall::kUntouched);
+      call.dy.Write(std::vector<float>(call.dy.size(), static_cast<float>(i)));
+      call.dx.Write(std::vector<float>(call.dx.size(), EluCall::kUntouched));
       ASSERT_EQ(call.Run(stream()), 0);
       Sync();
       ASSERT_EQ(call.Wrong(), 0) << "run " << i;
@@ -304,26 +301,26 @@ TEST_F(ExecutorTest, NewAddressesByIndex) {
         Names{AclSetInputTensorAddr, AclSetOutputTensorAddr, AclSetTensorAddr}}) {
     EluCall call(32);
     aclOpExecutor* const executor = call.PlanRepeatable();
-    std::vector<float> dy(32, 5), x(32, 1), dx(32, 0);
+    const DeviceFloats dy(32, 5), x(32, 1), dx(32, 0);
     EXPECT_EQ(set.input(executor, 0, call.grad_output, dy.data()), 0);
     EXPECT_EQ(set.input(executor, 1, call.self, x.data()), 0);
     EXPECT_EQ(set.output(executor, 0, call.grad_input, dx.data()), 0);
     EXPECT_EQ(call.Run(stream()), 0);
     Sync();
-    EXPECT_EQ(dx, std::vector<float>(32, 10));
+    EXPECT_EQ(dx.Read(), std::vector<float>(32, 10));
     EXPECT_TRUE(call.IsUntouched());
     void* address = nullptr;  // the tensor knows too
     EXPECT_EQ(aclGetRawTensorAddr(call.grad_output, &address), 0);
     EXPECT_EQ(address, dy.data());
 
-    std::vector<float> dy2(32, 7), dx2(32, 0);  // over inputs, then outputs
+    const DeviceFloats dy2(32, 7), dx2(32, 0);  // over inputs, then outputs
     EXPECT_EQ(set.any(executor, 0, call.grad_output, dy2.data()), 0);
     EXPECT_EQ(set.any(executor, 1, call.self, x.data()), 0);
     EXPECT_EQ(set.any(executor, 2, call.grad_input, dx2.data()), 0);
     EXPECT_EQ(call.Run(stream()), 0);
     Sync();
-    EXPECT_EQ(dx2, std::vector<float>(32, 14));
-    EXPECT_EQ(dx, std::vector<float>(32, 10));
+    EXPECT_EQ(dx2.Read(), std::vector<float>(32, 14));
+    EXPECT_EQ(dx.Read(), std::vector<float>(32, 10));
 
     EXPECT_EQ(set.input(executor, 2, call.self, x.data()), 161002);
     EXPECT_EQ(set.output(executor, 1, call.grad_input, dx.data()), 161002);
@@ -362,12 +359,12 @@ TEST_F(ExecutorTest, RawAddressesBetweenRuns) {
   EluCall call(32);
   aclOpExecutor* const executor = call.PlanRepeatable();
   for (int i = 0; i < 5; ++i) {
-    std::vector<float> dy(32, static_cast<float>(i)), dx(32, -1);
+    const DeviceFloats dy(32, static_cast<float>(i)), dx(32, -1);
     EXPECT_EQ(aclSetRawTensorAddr(call.grad_output, dy.data()), 0);
     EXPECT_EQ(aclSetRawTensorAddr(call.grad_input, dx.data()), 0);
     EXPECT_EQ(call.Run(stream()), 0);
     Sync();
-    EXPECT_EQ(dx, std::vector<float>(32, static_cast<float>(2 * i)));
+    EXPECT_EQ(dx.Read(), std::vector<float>(32, static_cast<float>(2 * i)));
   }
   EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
 }
@@ -377,21 +374,21 @@ TEST_F(ExecutorTest, PendingRunsKeepTheirAddresses) {
   constexpr int kRuns = 40;
   EluCall call(33);
   aclOpExecutor* const executor = call.PlanRepeatable();
-  std::vector<std::vector<float>> dy(kRuns), dx(kRuns);
+  std::vector<DeviceFloats> dy(kRuns), dx(kRuns);
   Gate gate(stream());
   for (int i = 0; i < kRuns; ++i) {
-    dy[i].assign(33, static_cast<float>(i));
-    dx[i].assign(33, -1);
+    dy[i] = DeviceFloats(33, static_cast<float>(i));
+    dx[i] = DeviceFloats(33, -1);
     ASSERT_EQ(aclSetInputTensorAddr(executor, 0, call.grad_output, dy[i].data()), 0);
     ASSERT_EQ(aclSetOutputTensorAddr(executor, 0, call.grad_input, dx[i].data()), 0);
     ASSERT_EQ(call.Run(stream()), 0);
   }
   ASSERT_EQ(aclSetTensorAddr(executor, 0, call.grad_output, nullptr), 0);
-  for (const auto& result : dx) ASSERT_EQ(result, std::vector<float>(33, -1));
+  for (const auto& result : dx) ASSERT_EQ(result.Read(), std::vector<float>(33, -1));
   gate.Open();
   Sync();
   for (int i = 0; i < kRuns; ++i) {
-    EXPECT_EQ(dx[i], std::vector<float>(33, static_cast<float>(2 * i))) << i;
+    EXPECT_EQ(dx[i].Read(), std::vector<float>(33, static_cast<float>(2 * i))) << i;
   }
   EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
 }

@@ -96,7 +96,9 @@ TEST_F(CopyTest, SameAndOverlappingAddresses) {
             ACL_SUCCESS);
   ASSERT_EQ(aclrtMemcpy(&device[64], size, device.get(), size, ACL_MEMCPY_DEVICE_TO_DEVICE),
             ACL_SUCCESS);
-  EXPECT_EQ(std::memcmp(&device[64], from.data(), size), 0);
+  if (!runtime::CurrentBackend().launches()) {  // a GPU does not promise what becomes of an overlap
+    EXPECT_EQ(device.Read(size, 64), from);
+  }
 }
 
 TEST_F(CopyTest, CopiesStayInsideOurBlocks) {
@@ -129,7 +131,7 @@ TEST_F(CopyTest, MemcpyDoesNotWaitForStreams) {
 TEST_F(CopyTest, PinnedMemoryIsCopiedLater) {
   const auto device = MallocDevice(64);
   const auto pinned = MallocPinned(64);
-  std::memset(device.get(), 0, 64);
+  device.Fill(0, 64);
   std::memset(pinned.get(), 1, 64);
   {
     Gate gate(stream_);
@@ -144,7 +146,7 @@ TEST_F(CopyTest, PinnedMemoryIsCopiedLater) {
 
 TEST_F(CopyTest, RegisteredMemoryIsCopiedLater) {
   const auto device = MallocDevice(4096);
-  std::memset(device.get(), 0, 4096);
+  device.Fill(0, 4096);
   void* host = std::aligned_alloc(4096, 4096);
   std::memset(host, 1, 4096);
   ASSERT_EQ(aclrtHostRegisterV2(host, 4096, ACL_HOST_REG_PINNED), ACL_SUCCESS);
@@ -284,7 +286,8 @@ TEST_F(CopyTest, LargePitchedCopy) {
                                kToDevice, stream_),
             ACL_SUCCESS);
   for (size_t row = 0; row < kHeight; ++row) {
-    EXPECT_EQ(std::memcmp(&device[row * kPitch], &from[row * kPitch], kWidth), 0);
+    const std::vector<unsigned char> line = device.Read(kWidth, row * kPitch);
+    EXPECT_EQ(std::memcmp(line.data(), &from[row * kPitch], kWidth), 0);
   }
 }
 
@@ -393,8 +396,8 @@ class BatchTest : public MemoryTest {
 TEST_F(BatchTest, CopiesAll) {
   ASSERT_EQ(Copy(), ACL_SUCCESS);
   EXPECT_EQ(fail_, SIZE_MAX);
-  EXPECT_EQ(std::memcmp(device_.get(), host_.data(), 24), 0);
-  std::memset(device_.get(), 0, 24);
+  EXPECT_EQ(std::memcmp(device_.Read(24).data(), host_.data(), 24), 0);
+  device_.Fill(0, 24);
   sizes_[1] = 0;
   dsts_[1] = nullptr;  // nothing to copy, nothing to check
   ASSERT_EQ(aclrtMemcpyBatchAsync(dsts_.data(), maxs_.data(), srcs_.data(), sizes_.data(), 3,
@@ -411,7 +414,7 @@ TEST_F(BatchTest, CopiesAll) {
 }
 
 TEST_F(BatchTest, NamesTheItemToBlame) {
-  std::memset(device_.get(), 0, 24);
+  device_.Fill(0, 24);
   maxs_[2] = 7;
   EXPECT_EQ(Copy(), 107000);
   EXPECT_EQ(fail_, 2u);
@@ -547,8 +550,9 @@ TEST_F(CopyTest, ArgumentsOfReduce) {
 
 // On the CPU a device pointer is an ordinary one; many test programs look at results directly.
 TEST_F(CopyTest, DeviceMemoryIsOrdinaryMemory) {
+  ANYACL_CPU_ONLY("the memory of a GPU is not the host's");
   const auto device = MallocDevice<int>(4);
-  device[3] = 42;
+  device.get()[3] = 42;
   int back = 0;
   ASSERT_EQ(aclrtMemcpy(&back, sizeof(back), &device[3], sizeof(back), kToHost), ACL_SUCCESS);
   EXPECT_EQ(back, 42);

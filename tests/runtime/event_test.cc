@@ -70,6 +70,7 @@ TEST_F(EventTest, PlainEventIsNotReadyBeforeTheFirstRecord) {
 
 TEST_F(EventTest, RecordAgainReplaces) {
   ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   EXPECT_TRUE(Complete(event_));
   Gate gate(other_);
   ASSERT_EQ(aclrtRecordEvent(event_, other_), ACL_SUCCESS);
@@ -220,6 +221,7 @@ TEST_F(EventTest, ElapsedTimeNeedsBothReached) {
   EXPECT_ACL_FAILURE(107006, aclrtEventElapsedTime(&ms, event_, end),
                      "startEvent was never recorded");
   ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   EXPECT_ACL_FAILURE(107006, aclrtEventElapsedTime(&ms, event_, end),
                      "endEvent was never recorded");
   {
@@ -301,6 +303,7 @@ TEST_F(EventTest, ResetGivesTheInitialStateInStreamOrder) {
   aclrtEvent event = nullptr;
   ASSERT_EQ(aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC), ACL_SUCCESS);
   ASSERT_EQ(aclrtRecordEvent(event, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   EXPECT_TRUE(Complete(event));
   {
     Gate gate(other_);
@@ -309,6 +312,7 @@ TEST_F(EventTest, ResetGivesTheInitialStateInStreamOrder) {
   }
   EXPECT_FALSE(Complete(event));
   ASSERT_EQ(aclrtRecordEvent(event, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   EXPECT_TRUE(Complete(event));
   EXPECT_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
 }
@@ -354,7 +358,7 @@ TEST_F(EventTest, RecordedFromManyThreads) {
         ASSERT_EQ(Submit(stream, FailingWork(0, i % 2 ? kLarge : 0)), 0);
         ASSERT_EQ(aclrtRecordEvent(event_, stream), ACL_SUCCESS);
         ASSERT_EQ(aclrtStreamWaitEvent(waiter, event_), ACL_SUCCESS);
-        aclrtEventRecordedStatus status;  // of no use: the others record, too
+        aclrtEventRecordedStatus status;
         ASSERT_EQ(aclrtQueryEventStatus(event_, &status), ACL_SUCCESS);
       }
       EXPECT_EQ(aclrtSynchronizeEvent(event_), ACL_SUCCESS);

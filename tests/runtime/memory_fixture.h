@@ -10,8 +10,10 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "acl/acl.h"
+#include "backend.h"
 
 namespace anyacl {
 
@@ -30,6 +32,54 @@ inline std::string RecentText() {
     EXPECT_NE(anyacl_text.find(part), std::string::npos) << anyacl_text;  \
     EXPECT_NE(anyacl_text.find("acl"), std::string::npos) << anyacl_text; \
   } while (false)
+
+// An array in device memory whose elements are read and written by copies, because a GPU's memory is not the host's.
+template <class T>
+class DeviceArray {
+ public:
+  class Element {
+   public:
+    explicit Element(T* at) : at_(at) {}
+    operator T() const {  // NOLINT: stands for the element
+      T value{};
+      EXPECT_EQ(aclrtMemcpy(&value, sizeof(T), at_, sizeof(T), ACL_MEMCPY_DEVICE_TO_HOST),
+                ACL_SUCCESS);
+      return value;
+    }
+    Element& operator=(T value) {
+      EXPECT_EQ(aclrtMemcpy(at_, sizeof(T), &value, sizeof(T), ACL_MEMCPY_HOST_TO_DEVICE),
+                ACL_SUCCESS);
+      return *this;
+    }
+    T* operator&() const { return at_; }  // NOLINT: its address is the device's
+
+   private:
+    T* at_;
+  };
+
+  DeviceArray() = default;
+  explicit DeviceArray(T* data) : data_(data) {}
+  T* get() const { return data_.get(); }
+  void reset() { data_.reset(); }
+  Element operator[](size_t i) const { return Element(get() + i); }
+
+  std::vector<T> Read(size_t count, size_t from = 0) const {
+    std::vector<T> values(count);
+    const size_t bytes = count * sizeof(T);
+    EXPECT_EQ(aclrtMemcpy(values.data(), bytes, get() + from, bytes, ACL_MEMCPY_DEVICE_TO_HOST),
+              ACL_SUCCESS);
+    return values;
+  }
+  void Fill(int byte, size_t count) const {
+    EXPECT_EQ(aclrtMemset(get(), count * sizeof(T), byte, count * sizeof(T)), ACL_SUCCESS);
+  }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { EXPECT_EQ(aclrtFree(p), ACL_SUCCESS); }
+  };
+  std::unique_ptr<T[], Free> data_;
+};
 
 // Device 0 and a stream.
 class MemoryTest : public ::testing::Test {
@@ -56,14 +106,11 @@ class MemoryTest : public ::testing::Test {
     return {memory.free * devices, memory.total * devices};
   }
 
-  struct FreeDevice {
-    void operator()(void* p) const { EXPECT_EQ(aclrtFree(p), ACL_SUCCESS); }
-  };
   struct FreePinned {
     void operator()(void* p) const { EXPECT_EQ(aclrtFreeHost(p), ACL_SUCCESS); }
   };
   template <class T>
-  using Device = std::unique_ptr<T[], FreeDevice>;
+  using Device = DeviceArray<T>;
   template <class T>
   using Pinned = std::unique_ptr<T[], FreePinned>;
 

@@ -82,6 +82,7 @@ TEST_F(VmmTest, GrowingPool) {
 }
 
 TEST_F(VmmTest, ContentsBelongToThePhysicalMemory) {
+  ANYACL_CPU_ONLY("CUDA maps a handle from its start");
   char* range = Reserve(4 * granule_);
   const aclrtDrvMemHandle handle = Physical(2);
   ASSERT_EQ(Map(range, 2, handle), ACL_SUCCESS);

@@ -159,12 +159,17 @@ TEST_F(CallTest, ExpandedOperandsAreWhatTheMemoryHolds) {
 TEST_F(CallTest, GuardsSeeEveryStrayByte) {
   Call call(op_, Spec("3x5", "layout=sliced"));
   unsigned char* const output = call.address(6);
+  const auto copy = [](void* to, const void* from) {
+    ASSERT_EQ(aclrtMemcpy(to, 1, from, 1, ACL_MEMCPY_DEFAULT), 0);
+  };
   for (unsigned char* stray :
        {output - 1, output, call.address(0)}) {  // before, a gap, an input's gap
-    const unsigned char before = *stray;
-    *stray ^= 1;
+    unsigned char before = 0;
+    copy(&before, stray);
+    const unsigned char other = before ^ 1;
+    copy(stray, &other);
     EXPECT_NE(call.CheckMemory(), "");
-    *stray = before;
+    copy(stray, &before);
     EXPECT_EQ(call.CheckMemory(), "");
   }
 }

@@ -55,6 +55,19 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(self.good("ops", "elu_backward"), self.good("ops", "EluBackward"))
         self.assertTrue(self.good("ops", "--markdown", "aclnnEluBackward").startswith("# aclnnEluBackward\n"))
 
+    def test_every_operator_of_the_list(self):
+        rows = re.findall(r"^ANYACL_OPERATOR\((\w+), (\w+), \w+\)", (SOURCE / "src/ops/op_list.inc").read_text(encoding="utf-8"),
+                          re.MULTILINE)
+        self.assertEqual([row["op"] for row in json.loads(self.good("ops", "--json"))], ["aclnn" + name for name, _ in rows])
+        for name, stem in rows:
+            page = self.good("ops", "--markdown", stem)
+            self.assertTrue(page.startswith(f"# aclnn{name}\n"))
+            one = json.loads(self.good("ops", f"aclnn{name}", "--json"))
+            self.assertEqual(one["kernels"]["cpu"][-1], "reference")
+            readme = (SOURCE / "examples/README.md").read_text(encoding="utf-8")
+            self.assertIn(f"| {stem}.cpp |", readme)
+            self.assertTrue((SOURCE / f"examples/{stem}.cpp").exists())
+
     def test_ops_json(self):
         rows = json.loads(self.good("ops", "--json"))
         self.assertIn("aclnnEluBackward", [row["op"] for row in rows])
@@ -80,6 +93,14 @@ class ToolTest(unittest.TestCase):
             self.assertEqual(row["bytes"], 3 * 4096 * (4 if row["dtype"] == "FLOAT" else 2))
             for key in ("time_us", "gbps", "roof_gbps", "roof_ratio", "plan_us", "call_us"):
                 self.assertGreater(row[key], 0)
+
+    def test_bench_of_every_operator(self):
+        for name, case in (("GroupNormBackward", "2x3x4"), ("BatchNormElemtBackward", "1x2x4"), ("RmsNormGrad", "2x16")):
+            rows = json.loads(self.good("bench", "--op", f"aclnn{name}", "--case", case, "--threads", "1", "--json", "-"))
+            self.assertEqual([(row["case"], row["dtype"]) for row in rows], [(case, t) for t in ("FLOAT", "FLOAT16", "BF16")])
+            for row in rows:
+                self.assertEqual(list(row), BENCH_KEYS)
+                self.assertGreater(row["time_us"], 0)
 
     def test_bench_of_exp_tells_the_arithmetic(self):
         rows = json.loads(self.good("bench", "--case", "4096 exp", "--dtype", "BF16", "--json", "-"))

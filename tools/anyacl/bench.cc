@@ -6,10 +6,8 @@
 #include <chrono>
 #include <vector>
 
-#include "harness/call.h"
 #include "harness/session.h"
 #include "library.h"
-#include "roof.h"
 
 namespace anyacl::tool {
 namespace {
@@ -30,12 +28,6 @@ constexpr size_t kKeptWays = 3;
 
 double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + values.size() / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // Microseconds of one of `count` repetitions.
@@ -87,20 +79,6 @@ class CaseTimer {
   std::string kernel_;
   int count_ = 1;
 };
-
-double PlanUs(Call& call) {
-  constexpr int kBatch = 64;
-  std::vector<double> samples;
-  std::vector<void*> executors(kBatch);
-  for (int i = 0; i < 200; ++i) {
-    int at = 0;
-    uint64_t size = 0;
-    samples.push_back(TimePer(
-        kBatch, [&] { call.op().get_workspace_size(call.raw().data(), &size, &executors[at++]); }));
-    for (void* executor : executors) aclDestroyAclOpExecutor(static_cast<aclOpExecutor*>(executor));
-  }
-  return Median(samples);
-}
 
 // Both phases. Work that ran inside phase 2 leaves the stream idle, so such calls are timed in
 // batches.
@@ -178,14 +156,6 @@ std::vector<Stretch> Stretches(const Call& call, const std::vector<int>& args) {
   return result;
 }
 
-uint64_t BytesOf(const Call& call) {
-  uint64_t bytes = 0;
-  for (const auto& args : {call.Inputs(), call.Outputs()}) {
-    for (const int arg : args) bytes += BytesOf(call.spec().args[arg].tensor);
-  }
-  return bytes;
-}
-
 // --- the arithmetic alone ------------------------------------------------------------------------
 
 double RunUs(const Operator& op, const harness::CaseCall& spec, aclrtStream stream) {
@@ -212,11 +182,44 @@ double ArithmeticUs(const Operator& op, const harness::OperatorCases& cases, har
 
 }  // namespace
 
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double PlanUs(Call& call) {
+  constexpr int kBatch = 64;
+  std::vector<double> samples;
+  std::vector<void*> executors(kBatch);
+  for (int i = 0; i < 200; ++i) {
+    int at = 0;
+    uint64_t size = 0;
+    samples.push_back(TimePer(
+        kBatch, [&] { call.op().get_workspace_size(call.raw().data(), &size, &executors[at++]); }));
+    for (void* executor : executors) aclDestroyAclOpExecutor(static_cast<aclOpExecutor*>(executor));
+  }
+  return Median(samples);
+}
+
+Roof RoofOf(const Call& call) {
+  return Roof(Stretches(call, call.Inputs()), Stretches(call, call.Outputs()));
+}
+
+uint64_t BytesOf(const Call& call) {
+  uint64_t bytes = 0;
+  for (const auto& args : {call.Inputs(), call.Outputs()}) {
+    for (const int arg : args) bytes += BytesOf(call.spec().args[arg].tensor);
+  }
+  return bytes;
+}
+
 BenchRow Measure(const Operator& op, const harness::OperatorCases& cases, const harness::Case& row,
                  const harness::TypeChoice& type, aclrtStream stream) {
+  if (Library().backend().launches()) return MeasureOnDevice(op, cases, row, type, stream);
   Call call(op, MakeCall(op.contract, cases, row, type), {.guards = false});
   CaseTimer timer(call, stream);
-  RoofTimer roof(Roof(Stretches(call, call.Inputs()), Stretches(call, call.Outputs())));
+  RoofTimer roof(RoofOf(call));
   std::vector<double> samples;
   const Clock::time_point start = Clock::now();
   while (samples.size() < kSamples ||
@@ -227,7 +230,7 @@ BenchRow Measure(const Operator& op, const harness::OperatorCases& cases, const 
   BenchRow result{cases.op,
                   row.name,
                   type.label,
-                  Library().current_backend(),
+                  Library().backend().name(),
                   timer.kernel(),
                   Library().threads(),
                   Median(samples),

@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "acl/acl.h"
+#include "harness/call.h"
 #include "harness/cases.h"
 #include "plan/operator.h"
+#include "roof.h"
 
 namespace anyacl::tool {
 
@@ -34,6 +37,17 @@ struct BenchRow {
 
 BenchRow Measure(const Operator& op, const harness::OperatorCases& cases, const harness::Case& row,
                  const harness::TypeChoice& type, aclrtStream stream);
+
+// The same on a backend that launches: bench_device.cc.
+BenchRow MeasureOnDevice(const Operator& op, const harness::OperatorCases& cases,
+                         const harness::Case& row, const harness::TypeChoice& type,
+                         aclrtStream stream);
+
+// What both share.
+double Median(std::vector<double> values);
+double PlanUs(harness::Call& call);
+Roof RoofOf(const harness::Call& call);
+uint64_t BytesOf(const harness::Call& call);
 
 }  // namespace anyacl::tool
 

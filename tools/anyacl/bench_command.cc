@@ -28,11 +28,12 @@ struct Task {
   const TypeChoice* type;
 };
 
-// Rows of the bench whose name is the text, or else contains it.
+// Rows of the bench whose name is the text, or else contains it. A GPU has its own: the sizes that fill it.
 std::vector<const Case*> SelectRows(const OperatorCases& cases, const std::string& text) {
+  const char* const tag = Library().backend().launches() ? "gpu" : "bench";
   std::vector<const Case*> exact, containing;
   for (const Case& row : cases.cases) {
-    if (!row.Has("bench")) continue;
+    if (!row.Has(tag)) continue;
     if (row.name == text) exact.push_back(&row);
     if (std::string_view(row.name).find(text) != std::string_view::npos) containing.push_back(&row);
   }
@@ -167,8 +168,8 @@ void WriteJson(const std::string& path, const nlohmann::ordered_json& rows) {
 }  // namespace
 
 void Bench(const BenchOptions& options) {
-  const std::vector<Task> tasks = SelectTasks(options);
   SelectBackend(options.backend);
+  const std::vector<Task> tasks = SelectTasks(options);
   if (options.threads > 0) Library().set_threads(options.threads);
   const bool table = options.json != "-";
   const harness::Session session;

@@ -20,9 +20,10 @@ const Operator& FindOperator(const std::string& name) {
   throw UserError(fmt::format("there is no operator {}; known: {}", name, fmt::join(known, ", ")));
 }
 
-std::vector<contract::BackendKernels> KernelsOf(const Operator& op) {
+std::vector<contract::BackendKernels> KernelsOf(const Operator& op, bool everywhere) {
   std::vector<contract::BackendKernels> result;
   for (const Backend* backend : Library().backends()) {
+    if (everywhere && backend->launches()) continue;
     contract::BackendKernels entry{backend->name(), {}};
     for (const Kernel& kernel : backend->Kernels(op.contract.table().stem)) {
       entry.kernels.push_back(kernel.name);

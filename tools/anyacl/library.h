@@ -24,8 +24,9 @@ const Introspection& Library();
 // "aclnnEluBackward", "EluBackward" or "elu_backward", in any case. UserError for an unknown name.
 const Operator& FindOperator(const std::string& name);
 
-// Names of an operator's kernels, from the tables compiled in.
-std::vector<contract::BackendKernels> KernelsOf(const Operator& op);
+// Names of an operator's kernels, from the tables compiled in. With `everywhere`, of the backends that are on
+// every machine: a page must not depend on where it was made.
+std::vector<contract::BackendKernels> KernelsOf(const Operator& op, bool everywhere);
 
 }  // namespace anyacl::tool
 

@@ -45,7 +45,7 @@ std::vector<std::string> TypesOf(const contract::Contract& contract) {
 
 std::vector<std::string> BackendsOf(const Operator& op) {
   std::vector<std::string> names;
-  for (const contract::BackendKernels& kernels : KernelsOf(op)) names.push_back(kernels.backend);
+  for (const contract::BackendKernels& kernels : KernelsOf(op, true)) names.push_back(kernels.backend);
   return names;
 }
 
@@ -74,13 +74,13 @@ std::string IndexText() {
 std::string IndexJson() {
   std::vector<std::string> entries;
   for (const Operator* op : Library().operators()) {
-    entries.push_back(contract::RenderJson(op->contract, KernelsOf(*op)));
+    entries.push_back(contract::RenderJson(op->contract, KernelsOf(*op, false)));
   }
   return fmt::format("[\n{}\n]\n", fmt::join(entries, ",\n"));
 }
 
 std::string Page(const Operator& op, const OpsOptions& options) {
-  const std::vector<contract::BackendKernels> kernels = KernelsOf(op);
+  const std::vector<contract::BackendKernels> kernels = KernelsOf(op, options.markdown);
   if (options.markdown) return contract::RenderMarkdown(op.contract, kernels);
   if (options.json) return contract::RenderJson(op.contract, kernels) + "\n";
   return contract::RenderText(op.contract, kernels);

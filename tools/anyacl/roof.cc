@@ -143,6 +143,15 @@ Roof::Roof(std::vector<Stretch> reads, std::vector<Stretch> writes) {
 
 size_t Roof::bytes() const { return (reads_.size() + writes_.size()) * length_; }
 
+MovePass Roof::DevicePass() const {
+  static_assert(kMaxArrays <= MovePass::kMaxArrays);
+  MovePass pass{};
+  for (unsigned char* array : reads_) pass.reads[pass.read_count++] = array;
+  for (unsigned char* array : writes_) pass.writes[pass.write_count++] = array;
+  pass.bytes = length_;
+  return pass;
+}
+
 std::vector<RoofWay> Roof::Ways() const {
   const size_t share = WholeLines(length_ / Library().threads() + 1);  // one task per thread
   std::vector<size_t> tasks = {0};

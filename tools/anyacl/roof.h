@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/backend.h"
+
 namespace anyacl::tool {
 
 // Memory that the case reads or writes once; whole 64-byte lines of it may be touched.
@@ -35,6 +37,7 @@ class Roof {
   size_t bytes() const;  // that one pass moves
   std::vector<RoofWay> Ways() const;
   void Pass(const RoofWay& way) const;
+  MovePass DevicePass() const;  // the same for a backend that moves the bytes itself
 
  private:
   std::vector<unsigned char*> reads_;

@@ -43,7 +43,7 @@ struct BatchNormElemtBackwardParams {
 
 namespace reference {
 
-// One element of any of the operator's dtypes.
+// One element of any of the operator's dtypes; DOUBLE only for whoever tests this oracle.
 inline double LoadAsDouble(const void* data, DType dtype, int64_t i) {
   switch (dtype) {
     case DType::kF32:
@@ -54,6 +54,8 @@ inline double LoadAsDouble(const void* data, DType dtype, int64_t i) {
       return static_cast<double>(static_cast<const BFloat16*>(data)[i]);
     case DType::kI32:
       return static_cast<const int32_t*>(data)[i];
+    case DType::kF64:
+      return static_cast<const double*>(data)[i];
     default:
       return 0;
   }

@@ -111,17 +111,23 @@ Status PlanGroupNormBackward(Values values, PlanBuilder& plan) {
     return {};
   }
   if (has_elements) {
+    // The inputs alone decide: an output that is not wanted must not change the bits of the others.
     const ChannelShape shape{params.n, params.c, params.hxw};
-    params.channels_last = IsChannelsLast(*values[kGradOut].tensor, shape) &&
-                           IsChannelsLast(*values[kInput].tensor, shape) &&
-                           (!mask[0] || (IsChannelsLast(*values[kGradInput].tensor, shape) &&
-                                         plan.CanWriteInPlace(kGradInput)));
-    const auto bind = [&](PlanBuilder::Slot slot) {
-      params.channels_last ? plan.BindAsIs(slot) : plan.BindContiguous(slot);
-    };
-    bind({kGradOut, params.dy});
-    bind({kInput, params.x});
-    if (mask[0]) bind({kGradInput, params.dx});
+    const Tensor& x = *values[kInput].tensor;
+    params.channels_last =
+        IsChannelsLast(*values[kGradOut].tensor, shape) && IsChannelsLast(x, shape);
+    if (params.channels_last) {
+      plan.BindAsIs({kGradOut, params.dy});
+      plan.BindAsIs({kInput, params.x});
+      if (mask[0]) {
+        plan.BindInOrderOf(x, {kGradInput, params.dx},
+                           IsChannelsLast(*values[kGradInput].tensor, shape));
+      }
+    } else {
+      plan.BindContiguous({kGradOut, params.dy});
+      plan.BindContiguous({kInput, params.x});
+      if (mask[0]) plan.BindContiguous({kGradInput, params.dx});
+    }
     plan.BindContiguous({kMean, params.mean});
     plan.BindContiguous({kRstd, params.rstd});
     if (values[kGamma].given()) plan.BindContiguous({kGamma, params.gamma});

@@ -127,11 +127,14 @@ HWY_INLINE void StoreLast(VF v, T* p, int64_t count) {
   StoreFirst(v, p + count - piece, piece);
 }
 
-// Drops the lanes that the vector before already had; `rest` are left.
+// Drops the lanes that the vector before already had, or the zeros behind them (times an infinite rstd
+// they are NaN); `rest` are left.
 HWY_INLINE VF KeepLast(VF v, int64_t count, int64_t rest) {
-  if (LastPiece(count) < LaneCount()) return v;  // the rest are zeros
-  const auto had = hn::FirstN(F32(), static_cast<size_t>(LaneCount() - rest));
-  return hn::IfThenZeroElse(had, v);
+  const F32 d;
+  if (LastPiece(count) < LaneCount()) {
+    return hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(rest)), v);
+  }
+  return hn::IfThenZeroElse(hn::FirstN(d, static_cast<size_t>(LaneCount() - rest)), v);
 }
 
 // ---- gamma and dgamma ----

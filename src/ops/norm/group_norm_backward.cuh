@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// What the ways through GroupNormBackward on CUDA share; group_norm_backward.cu says which is taken when.
+#ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CUH_
+#define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CUH_
+
+#include "cuda/block.cuh"
+#include "ops/norm/group_norm_backward.h"
+
+namespace anyacl::cuda::group_norm {
+
+namespace cg = cooperative_groups;
+
+using Params = GroupNormBackwardParams;
+
+// The numbers of a call with device types.
+struct Call {
+  explicit Call(const Params& p)
+      : dy(p.dy),
+        x(p.x),
+        dx(p.dx),
+        mean{p.mean, p.param_dtype},
+        rstd{p.rstd, p.param_dtype},
+        gamma{p.gamma, p.param_dtype},
+        n(p.n),
+        c(p.c),
+        hxw(p.hxw),
+        groups(p.groups),
+        channels(p.c / p.groups),
+        size(p.c / p.groups * p.hxw),
+        wants_parameters(p.dgamma || p.dbeta) {}
+
+  __device__ float Gamma(int64_t c) const { return gamma.data ? gamma[c] : 1.0f; }
+
+  const void* dy;
+  const void* x;
+  void* dx;
+  Numbers mean;
+  Numbers rstd;
+  Numbers gamma;
+  int64_t n;
+  int64_t c;
+  int64_t hxw;
+  int64_t groups;
+  int64_t channels;  // of one group
+  int64_t size;      // elements of one group
+  bool wants_parameters;
+};
+
+// Sums over a part of a group, and weighted with gamma.
+struct alignas(16) Sums {
+  float db, ds;
+  float weighted_db, weighted_ds;
+};
+
+// Sums over the vector `dy`, `x`, of which `count` elements exist; what does not exist must not turn an
+// infinite mean into a NaN.
+template <class T>
+__device__ inline void AddVector(const uint4& dy_bits, const uint4& x_bits, int count, float mean,
+                                 float rstd, float& db, float& ds) {
+  float dy[kLanes<T>], x[kLanes<T>];
+  Unpack<T>(dy_bits, dy);
+  Unpack<T>(x_bits, x);
+  if (count >= kLanes<T>) {
+#pragma unroll
+    for (int j = 0; j < kLanes<T>; ++j) {
+      db += dy[j];
+      ds += dy[j] * ((x[j] - mean) * rstd);
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < kLanes<T>; ++j) {
+      if (j >= count) break;
+      db += dy[j];
+      ds += dy[j] * ((x[j] - mean) * rstd);
+    }
+  }
+}
+
+// dx of a vector inside one channel.
+template <class T>
+__device__ inline uint4 GradientVector(const uint4& dy_bits, const uint4& x_bits, float mean, float rstd,
+                                       float gamma, float c1, float c2) {
+  float dy[kLanes<T>], x[kLanes<T>];
+  Unpack<T>(dy_bits, dy);
+  Unpack<T>(x_bits, x);
+#pragma unroll
+  for (int j = 0; j < kLanes<T>; ++j) {
+    dy[j] = rstd * (gamma * dy[j] - c1 - (x[j] - mean) * rstd * c2);
+  }
+  return Pack<T>(dy);
+}
+
+// dgamma and dbeta from `rows` rows of partial sums [2][C]: db, then ds.
+inline void LaunchParameters(const Params& p, const float* partials, int64_t rows, const Launch& launch) {
+  if (!p.dgamma && !p.dbeta) return;
+  LaunchColumnSums(launch, {partials, rows, 2 * p.c, p.c, p.dbeta, p.dgamma, p.param_dtype});
+}
+
+inline bool Aligned(const Params& p, int64_t pitch) {
+  return cuda::Aligned({p.dy, p.x, p.dx}, pitch * static_cast<int64_t>(SizeOf(p.dtype)));
+}
+
+}  // namespace anyacl::cuda::group_norm
+
+#endif  // ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CUH_

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// A group per cluster of blocks, read once. Every warp owns a chunk inside one channel and keeps it in
+// registers; while it works, its slots of shared memory take the same chunk of the cluster's next group. The
+// sums of all chunks go to every block of the cluster, one barrier follows, and every warp adds them up itself.
+#ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CLUSTER_CUH_
+#define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CLUSTER_CUH_
+
+#include "ops/norm/group_norm_backward.cuh"
+
+namespace anyacl::cuda::group_norm {
+
+constexpr int kChunkVectors = 8;  // of one lane
+constexpr int kMaxCluster = 8;
+#ifndef ANYACL_DEV_WARPS
+#define ANYACL_DEV_WARPS 20
+#endif
+inline int g_dev_max_warps = ANYACL_DEV_WARPS;
+constexpr int kMaxWarps = 20;  // 160 KiB of slots
+constexpr int kMaxChunks = kMaxCluster * kMaxWarps;
+
+// How a group is cut; a function of the shape alone.
+struct Cut {
+  int per_channel;  // chunks
+  int vectors;      // of one chunk
+  int chunks;       // of the group
+  int cluster;      // blocks
+  int warps;        // of one block
+};
+
+inline Cut CutGroup(const Params& p) {
+  const int64_t lanes = 16 / static_cast<int64_t>(SizeOf(p.dtype));
+  const int64_t vectors = CeilDiv<int64_t>(p.hxw, lanes);
+  const int64_t per_channel = CeilDiv<int64_t>(vectors, kWarp * kChunkVectors);
+  const int64_t chunks = p.c / p.groups * per_channel;
+  if (chunks > kMaxChunks) return {};
+  Cut cut{static_cast<int>(per_channel), static_cast<int>(CeilDiv(vectors, per_channel)),
+          static_cast<int>(chunks), 1, 0};
+  while (cut.cluster * g_dev_max_warps < cut.chunks) cut.cluster *= 2;
+  cut.warps = CeilDiv(cut.chunks, cut.cluster);
+  return cut;
+}
+
+template <class T>
+class ClusterKernel {
+  static constexpr int kV = kLanes<T>;
+
+ public:
+  __device__ ClusterKernel(const Call& call, const Cut& cut, float* partials, bool aligned, uint4* shared)
+      : call_(call),
+        cut_(cut),
+        partials_(partials),
+        aligned_(aligned),
+        lane_(threadIdx.x % kWarp),
+        rank_(blockIdx.x % cut.cluster),
+        chunk_(rank_ * cut.warps + threadIdx.x / kWarp),
+        channel_(chunk_ / cut.per_channel),
+        place_((chunk_ % cut.per_channel * cut.vectors + lane_) * kV),
+        left_(channel_ < call.channels ? ChunkEnd() - place_ : 0),
+        slots_(shared + threadIdx.x) {}
+
+  __device__ void Run(int64_t clusters) {
+    LetNextKernelStart();
+    const int64_t groups = call_.n * call_.groups;
+    int64_t group = blockIdx.x / cut_.cluster;
+    Copy(group);
+    Numbers3 next = LoadNumbers(group);
+    int parity = 0;
+#pragma unroll 1
+    for (; group < groups; group += clusters) {
+      const float mean = call_.mean.Decode(next.mean), rstd = call_.rstd.Decode(next.rstd);
+      const float gamma = call_.gamma.data ? call_.gamma.Decode(next.gamma) : 1.0f;
+      uint4 dy[kChunkVectors], x[kChunkVectors];
+      __pipeline_wait_prior(0);
+#pragma unroll
+      for (int k = 0; k < kChunkVectors; ++k) {
+        dy[k] = *Slot(0, k);
+        x[k] = *Slot(1, k);
+      }
+      Copy(group + clusters);
+      next = LoadNumbers(group + clusters);
+      const float2 terms = Terms(dy, x, mean, rstd, gamma, group, parity);
+      if (call_.dx) Write(dy, x, mean, rstd, gamma, terms, group);
+      parity ^= 1;
+    }
+#if __CUDA_ARCH__ >= 900
+    if (cut_.cluster > 1) cg::this_cluster().sync();  // nobody ends while others may write to its memory
+#endif
+  }
+
+ private:
+  struct Numbers3 {  // of one group and this warp's channel, as they lie
+    uint32_t mean, rstd, gamma;
+  };
+
+  // Input 2 is the slot for unaligned results.
+  __device__ uint4* Slot(int input, int k) const {
+    return slots_ + (input * kChunkVectors + k) * blockDim.x;
+  }
+  // Of the chunk inside its channel.
+  __device__ int ChunkEnd() const {
+    return min(static_cast<int>(call_.hxw), (chunk_ % cut_.per_channel + 1) * cut_.vectors * kV);
+  }
+  // This lane's first element. Vector k lies k * kStep behind it, and Count(k) of its elements exist.
+  static constexpr int kStep = kWarp * kV;
+  __device__ int64_t At(int64_t group) const {
+    return (group * call_.channels + channel_) * call_.hxw + place_;
+  }
+  __device__ int Count(int k) const { return left_ - k * kStep; }
+
+  __device__ void Copy(int64_t group) {
+    if (group < call_.n * call_.groups) {
+      const T* const dy = static_cast<const T*>(call_.dy) + At(group);
+      const T* const x = static_cast<const T*>(call_.x) + At(group);
+#pragma unroll
+      for (int k = 0; k < kChunkVectors; ++k) {
+        CopyVector(Slot(0, k), dy + k * kStep, Count(k), aligned_);
+        CopyVector(Slot(1, k), x + k * kStep, Count(k), aligned_);
+      }
+    }
+    __pipeline_commit();
+  }
+
+  __device__ Numbers3 LoadNumbers(int64_t group) const {
+    if (group >= call_.n * call_.groups || channel_ >= call_.channels) return {};
+    const int64_t channel = group % call_.groups * call_.channels + channel_;
+    return {call_.mean.Raw(group), call_.rstd.Raw(group), call_.gamma.data ? call_.gamma.Raw(channel) : 0};
+  }
+
+  // c1 and c2 of the group. One barrier: the sums of the group before last may be overwritten, because
+  // everybody has read them before the barrier of the last one.
+  __device__ float2 Terms(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors], float mean,
+                          float rstd, float gamma, int64_t group, int parity) {
+    __shared__ Sums chunks[2][kMaxChunks];
+    Sums mine{};
+#pragma unroll
+    for (int k = 0; k < kChunkVectors; ++k) {
+      if (Count(k) > 0) AddVector<T>(dy[k], x[k], Count(k), mean, rstd, mine.db, mine.ds);
+    }
+    mine.db = WarpSum(mine.db);
+    mine.ds = WarpSum(mine.ds);
+    mine.weighted_db = gamma * mine.db;
+    mine.weighted_ds = gamma * mine.ds;
+    if (cut_.cluster == 1) {
+      if (lane_ == 0) chunks[parity][chunk_] = mine;
+      __syncthreads();
+    } else {
+#if __CUDA_ARCH__ >= 900
+      const cg::cluster_group cluster = cg::this_cluster();
+      if (lane_ < cut_.cluster) *cluster.map_shared_rank(&chunks[parity][chunk_], lane_) = mine;
+      cluster.sync();
+#endif
+    }
+    if (rank_ == 0 && call_.wants_parameters) WriteChannelSums(chunks[parity], group);
+    float2 terms{};
+    for (int i = lane_; i < cut_.chunks; i += kWarp) {
+      terms.x += chunks[parity][i].weighted_db;
+      terms.y += chunks[parity][i].weighted_ds;
+    }
+    const float size = static_cast<float>(call_.size);
+    return {WarpSum(terms.x) / size, WarpSum(terms.y) / size};
+  }
+
+  __device__ void WriteChannelSums(const Sums* chunks, int64_t group) {
+    for (int c = threadIdx.x; c < call_.channels; c += blockDim.x) {
+      float db = 0, ds = 0;
+      for (int i = 0; i < cut_.per_channel; ++i) {
+        db += chunks[c * cut_.per_channel + i].db;
+        ds += chunks[c * cut_.per_channel + i].ds;
+      }
+      float* const row = partials_ + group / call_.groups * 2 * call_.c;
+      const int64_t channel = group % call_.groups * call_.channels + c;
+      row[channel] = db;
+      row[call_.c + channel] = ds;
+    }
+  }
+
+  __device__ void Write(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors], float mean,
+                        float rstd, float gamma, float2 terms, int64_t group) const {
+    T* const to = static_cast<T*>(call_.dx) + At(group);
+#pragma unroll
+    for (int k = 0; k < kChunkVectors; ++k) {
+      StoreVector(to + k * kStep, GradientVector<T>(dy[k], x[k], mean, rstd, gamma, terms.x, terms.y),
+                  Count(k), aligned_, Slot(2, 0));
+    }
+  }
+
+  const Call& call_;
+  const Cut& cut_;
+  float* const partials_;  // [N][2][C]
+  const bool aligned_;
+  const int lane_, rank_, chunk_, channel_;
+  const int place_;  // of the lane's first element in its channel
+  const int left_;   // elements from there to the end of the chunk
+  uint4* const slots_;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kMaxWarps* kWarp, 1)
+    GroupPerCluster(const __grid_constant__ Call call, const __grid_constant__ Cut cut, float* partials,
+                    int64_t clusters, bool aligned) {
+  extern __shared__ uint4 shared[];
+  ClusterKernel<T>(call, cut, partials, aligned, shared).Run(clusters);
+}
+
+inline bool FitsCluster(const Params& p) {
+  return p.n > 0 && p.hxw > 0 && !p.channels_last && CutGroup(p).chunks > 0;
+}
+
+struct ResidentCache {
+  std::atomic<int> of[kMaxDevices][kMaxCluster + 1][kMaxWarps + 1];
+};
+
+template <class T>
+void LaunchCluster(const Params& p, const Launch& launch) {
+  const Cut cut = CutGroup(p);
+  LaunchShape shape{.threads = cut.warps * kWarp,
+                    .shared_bytes = int64_t{cut.warps} * kWarp * (2 * kChunkVectors + 1) * 16,
+                    .cluster = cut.cluster};
+  shape.blocks = cut.cluster;
+  static ResidentCache cache;
+  const int resident = ResidentClusters<GroupPerCluster<T>>(
+      cache.of[launch.device][cut.cluster][cut.warps], launch, shape);
+  const int64_t clusters = std::min(p.n * p.groups, std::max<int64_t>(resident, 1));
+  shape.blocks = clusters * cut.cluster;
+  float* const partials = static_cast<float*>(p.scratch);
+  LaunchKernel<GroupPerCluster<T>>(launch, shape, Call(p), cut, partials, clusters, Aligned(p, p.hxw));
+  LaunchParameters(p, partials, p.n, launch);
+}
+
+}  // namespace anyacl::cuda::group_norm
+
+#endif  // ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CLUSTER_CUH_

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// Graph capture: work put on a stream is recorded and not run, to be replayed as often as one likes.
+//
+// Other streams join a capture by waiting for an event that one of its streams recorded, and must be joined back
+// the same way. Every stream of a capture knows how much of the others its own end has seen.
+#ifndef ANYACL_RUNTIME_CAPTURE_H_
+#define ANYACL_RUNTIME_CAPTURE_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "runtime/stream.h"
+
+namespace anyacl::runtime {
+
+enum class CaptureMode { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };  // as aclmdlRICaptureMode
+
+// How much of each stream of a capture lies before some point.
+using Seen = std::map<const Stream*, uint64_t>;
+
+class GraphCapture {
+ public:
+  // A point in a capture: what an event is that was recorded there.
+  struct Point {
+    std::shared_ptr<GraphCapture> capture;
+    int number = 0;
+    Seen seen;
+  };
+
+  // The recorded graph and its replays; what a model handle stands for.
+  struct Model {
+    std::unique_ptr<Recording> recording;
+    std::shared_ptr<GraphCapture> capture;  // until it has ended
+    int device = 0;
+    uint32_t id = 0;
+    std::mutex mutex;  // guards the replays that may still run
+    std::vector<std::pair<Stream*, uint64_t>> replays;
+  };
+
+  static Status Begin(const char* function, Stream* stream, CaptureMode mode);
+  static Status End(const char* function, Stream* stream, void** model);
+
+  Status Add(Stream* stream, const Work& work, Where where);
+  Status Join(const char* function, Stream* stream, const Point& point);
+
+  // The point behind what a stream of an active capture has added; null when it is not being captured.
+  static std::shared_ptr<Point> PointOf(Stream* stream);
+
+  bool active() const { return active_.load(std::memory_order_acquire); }
+  bool invalid() const { return invalid_.load(std::memory_order_acquire); }
+  void* model() const { return model_; }
+  int device() const { return origin_->device(); }
+  const Context* context() const { return origin_->context(); }
+
+ private:
+  friend bool BlocksSynchronousCalls(const GraphCapture& capture);
+  struct Member {
+    uint64_t added = 0;
+    Seen seen;
+  };
+
+  Status CheckJoined(const char* function) const;
+  void Finish();
+
+  Stream* origin_ = nullptr;
+  CaptureMode mode_ = CaptureMode::kGlobal;
+  std::thread::id thread_;
+  Recording* recording_ = nullptr;
+  void* model_ = nullptr;
+  std::atomic<bool> active_{true};
+  std::atomic<bool> invalid_{false};
+  std::mutex mutex_;  // guards the members, and orders what is added
+  std::map<Stream*, Member> members_;
+};
+
+// What must not be done while something is being captured; ok, and one load, when nothing is.
+Status RequireNotCaptured(const char* function, const Stream& stream);      // 107027
+Status RequireNoCaptureOn(const char* function, int device);                // 107027
+Status RequireMayUseDefault(const char* function, const Context* context);  // 107031
+Status RequireMaySynchronize(const char* function);                         // 107030
+
+}  // namespace anyacl::runtime
+
+#endif  // ANYACL_RUNTIME_CAPTURE_H_

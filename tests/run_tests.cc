@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "run_tests.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "core/env.h"
+#include "runtime/backends.h"
+
+namespace anyacl {
+
+int RunTests() {
+  std::string problem;
+  if (env::Get(env::Var::ANYACL_BACKEND) == "cuda" && !CudaBackend(&problem)) {
+    std::printf("skipped: %s\n", problem.c_str());
+    return 77;
+  }
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace anyacl

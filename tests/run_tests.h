@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_TESTS_RUN_TESTS_H_
+#define ANYACL_TESTS_RUN_TESTS_H_
+
+namespace anyacl {
+
+// RUN_ALL_TESTS, or status 77, which ctest takes for "skipped", where the backend asked for is not here.
+int RunTests();
+
+}  // namespace anyacl
+
+#endif  // ANYACL_TESTS_RUN_TESTS_H_
