@@ -5,6 +5,7 @@
 # the tree, with set -euo pipefail.
 
 PACKAGES=(g++ cmake ninja-build python3 pkg-config libhwy-dev libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev)
+ARM64_PACKAGES=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64 libgtest-dev:arm64)
 
 if [[ -t 1 ]]; then BOLD=$'\e[1m' PLAIN=$'\e[0m'; else BOLD= PLAIN=; fi
 step() { printf '%s==> %s%s  (%d s)\n' "$BOLD" "$*" "$PLAIN" "$SECONDS"; }
@@ -40,7 +41,9 @@ install_packages() {
     step "Packages: all ${#PACKAGES[@]} present"
     return
   fi
-  local line="apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+  local foreign=""
+  [[ " ${missing[*]}" != *:arm64* ]] || foreign="dpkg --add-architecture arm64"
+  local line="${foreign:+$foreign && }apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
   if ((EUID != 0)); then
     # With a terminal sudo may ask for the password, without one it must not need it.
     if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
@@ -52,6 +55,7 @@ and then this command again."
     fi
   fi
   step "Packages: installing ${missing[*]}"
+  [[ -z $foreign ]] || $as_root $foreign
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q </dev/null >/dev/null ||
     stop "apt-get update failed (see above). The packages needed: ${missing[*]}"
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" </dev/null ||

@@ -327,7 +327,7 @@ TEST_F(CopyTest, Memset) {
   for (const size_t i : {size_t{0}, kMiB, 5 * kMiB - 1}) EXPECT_EQ(device[i], 0x34);
   char host[8] = {};
   ASSERT_EQ(aclrtMemset(host, 8, -1, 4), ACL_SUCCESS);
-  EXPECT_EQ(host[3], -1);
+  EXPECT_EQ(host[3], '\xff');
   EXPECT_EQ(host[4], 0);
   EXPECT_EQ(aclrtMemset(nullptr, 0, 1, 0), ACL_SUCCESS);
   EXPECT_EQ(aclrtMemsetAsync(nullptr, 0, 1, 0, nullptr), ACL_SUCCESS);

@@ -174,10 +174,10 @@ void Roof::Pass(const RoofWay& way) const {
   struct Context {
     const Roof& roof;
     const RoofWay& way;
-    decltype(HWY_DYNAMIC_DISPATCH(MoveAny)) move;
+    decltype(&HWY_DYNAMIC_DISPATCH(MoveAny)) move;
     size_t task;
   };
-  Context context{*this, way, HWY_DYNAMIC_DISPATCH(MoveAny),
+  Context context{*this, way, &HWY_DYNAMIC_DISPATCH(MoveAny),
                   way.task_bytes ? way.task_bytes : length_};
   const auto run = [](void* opaque, int64_t index) {
     const Context& c = *static_cast<Context*>(opaque);
