@@ -16,6 +16,7 @@ namespace {
 double EluError(double expected, double x, const EluBackwardParams& p) {
   const double argument = !p.is_result && x <= 0 ? std::abs(x * p.input_scale) : 0;
   const double exp_error = p.dtype == F32 || argument == 0 ? 0x1p-23 : 0x1p-16;
+  if (expected == 0) return 0x1p-140;
   return std::abs(expected) * ((4 + argument) * 0x1p-24 + exp_error) + 0x1p-140;
 }
 
@@ -44,6 +45,8 @@ void CheckElu(DType dtype, DType out, int64_t count, bool is_result, size_t shif
     const double expected = reference::EluBackward<double>(dy[i], x[i], is_result, p.negcoef, p.scale,
                                                            p.input_scale);
     const double value = Get(part, raw.data(), is_complex ? 2 * i : i);
+    // exp becomes 0 in float and not in double.
+    if (std::isinf(dy[i]) && !is_result && x[i] * p.input_scale < -86) continue;
     const DType coarse = SizeOf(dtype) < 4 ? dtype : part == DType::kF64 ? F32 : part;
     double error = EluError(expected, x[i], p);
     if (SizeOf(part) == 2 && part != coarse) {  // rounded twice
