@@ -12,7 +12,7 @@ constexpr int kColumns = 32;  // of one block
 // One block per 32 columns: warp w of kParts adds rows w, w + kParts, ...; then the results of the warps are
 // added, in order.
 template <int kParts>
-__global__ void __launch_bounds__(kColumns * kParts) AddColumns(ColumnSums s) {
+__global__ void __launch_bounds__(kColumns* kParts) AddColumns(ColumnSums s) {
   __shared__ float sums[kParts][kColumns];
   const int lane = threadIdx.x % kColumns, part = threadIdx.x / kColumns;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns + lane;

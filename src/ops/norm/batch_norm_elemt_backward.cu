@@ -4,14 +4,10 @@
 // BatchNormElemtBackward on CUDA: one 16-byte vector of each array per thread, in one flat grid. A vector
 // meets two channels at most where planes are as long as a vector; its channel comes from a fast division,
 // and the channel's numbers from the caches: both cost nothing that could be measured.
-#include "ops/norm/batch_norm_elemt_backward.h"
-
 #include "cuda/block.cuh"
 #include "cuda/kernels.h"
+#include "ops/norm/batch_norm_elemt_backward.h"
 
-#ifndef ANYACL_DEV_BN
-#define ANYACL_DEV_BN 6
-#endif
 namespace anyacl::cuda {
 namespace {
 
@@ -34,18 +30,19 @@ struct alignas(16) Channel {
   }
 };
 
-__device__ Channel MakeChannel(float mean, float invstd, float weight, float sum_dy, float sum_dy_xmu,
-                               float over_count) {
+__device__ Channel MakeChannel(float mean, float invstd, float weight, float sum_dy,
+                               float sum_dy_xmu, float over_count) {
   return {mean, sum_dy * over_count, sum_dy_xmu * over_count * (invstd * invstd), invstd * weight};
 }
 
 // A channel whose numbers may have any dtypes.
 __device__ Channel AnyChannel(const Params& p, int64_t c, float over_count) {
-  const uint32_t mean = In(p.mean).Raw(c), invstd = In(p.invstd).Raw(c), sum_dy = In(p.sum_dy).Raw(c),
-                 sum_dy_xmu = In(p.sum_dy_xmu).Raw(c), weight = p.weight.data ? In(p.weight).Raw(c) : 0;
+  const uint32_t mean = In(p.mean).Raw(c), invstd = In(p.invstd).Raw(c),
+                 sum_dy = In(p.sum_dy).Raw(c), sum_dy_xmu = In(p.sum_dy_xmu).Raw(c),
+                 weight = p.weight.data ? In(p.weight).Raw(c) : 0;
   return MakeChannel(In(p.mean).Decode(mean), In(p.invstd).Decode(invstd),
-                     p.weight.data ? In(p.weight).Decode(weight) : 1.0f, In(p.sum_dy).Decode(sum_dy),
-                     In(p.sum_dy_xmu).Decode(sum_dy_xmu), over_count);
+                     p.weight.data ? In(p.weight).Decode(weight) : 1.0f,
+                     In(p.sum_dy).Decode(sum_dy), In(p.sum_dy_xmu).Decode(sum_dy_xmu), over_count);
 }
 
 // 1 / count, for a few counters.
@@ -63,12 +60,18 @@ __device__ float OverCount(const Params& p) {
 template <class P>
 struct LoadedChannel {
   __device__ LoadedChannel(const Params& p, uint32_t c)
-      : mean(At(p.mean, c)), invstd(At(p.invstd, c)), sum_dy(At(p.sum_dy, c)), sum_dy_xmu(At(p.sum_dy_xmu, c)),
+      : mean(At(p.mean, c)),
+        invstd(At(p.invstd, c)),
+        sum_dy(At(p.sum_dy, c)),
+        sum_dy_xmu(At(p.sum_dy_xmu, c)),
         weight(p.weight.data ? In(p.weight).Raw(c) : 0) {}
-  __device__ static P At(const Operand& from, uint32_t c) { return static_cast<const P*>(from.data)[c]; }
+  __device__ static P At(const Operand& from, uint32_t c) {
+    return static_cast<const P*>(from.data)[c];
+  }
   __device__ Channel Ready(const Params& p, float over_count) const {
-    return MakeChannel(ToFloat(mean), ToFloat(invstd), p.weight.data ? In(p.weight).Decode(weight) : 1.0f,
-                       ToFloat(sum_dy), ToFloat(sum_dy_xmu), over_count);
+    return MakeChannel(ToFloat(mean), ToFloat(invstd),
+                       p.weight.data ? In(p.weight).Decode(weight) : 1.0f, ToFloat(sum_dy),
+                       ToFloat(sum_dy_xmu), over_count);
   }
   P mean, invstd, sum_dy, sum_dy_xmu;
   uint32_t weight;
@@ -81,7 +84,7 @@ struct Planes {
 };
 
 template <class T, class P>
-__global__ void __launch_bounds__(kThreads, ANYACL_DEV_BN) Flat(Params p, Planes planes, bool aligned) {
+__global__ void __launch_bounds__(kThreads, 6) Flat(Params p, Planes planes, bool aligned) {
   constexpr int kV = kLanes<T>;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV;
   const int64_t count = p.outer * p.c * p.inner;
@@ -123,8 +126,8 @@ bool FitsFlat(const Params& p) {
   return p.dy.dtype == p.x.dtype && p.dx_dtype == p.x.dtype && p.invstd.dtype == channel &&
          p.sum_dy.dtype == channel && p.sum_dy_xmu.dtype == channel &&
          (channel == p.x.dtype || channel == DType::kF32) &&
-         p.inner >= 16 / static_cast<int64_t>(SizeOf(p.x.dtype)) && p.counter_count <= kMaxCounters &&
-         p.c < (int64_t{1} << 31);
+         p.inner >= 16 / static_cast<int64_t>(SizeOf(p.x.dtype)) &&
+         p.counter_count <= kMaxCounters && p.c < (int64_t{1} << 31);
 }
 
 void RunFlat(const Params& p, const Launch& launch) {
@@ -159,10 +162,13 @@ __global__ void __launch_bounds__(kThreads) Few(Params p) {
   StoreAs(p.dx, p.dx_dtype, i, channel.Gradient(In(p.dy).Decode(dy), In(p.x).Decode(x)));
 }
 
-bool FitsFew(const Params& p) { return Elements(p) <= kFewElements && p.counter_count <= kMaxCounters; }
+bool FitsFew(const Params& p) {
+  return Elements(p) <= kFewElements && p.counter_count <= kMaxCounters;
+}
 
 void RunFew(const Params& p, const Launch& launch) {
-  LaunchKernel<Few>(launch, {.blocks = CeilDiv<int64_t>(Elements(p), kThreads), .threads = kThreads}, p);
+  LaunchKernel<Few>(launch,
+                    {.blocks = CeilDiv<int64_t>(Elements(p), kThreads), .threads = kThreads}, p);
 }
 
 // ---- simple: any dtypes, short planes (channels last), many counters ----
@@ -253,8 +259,8 @@ int64_t SimpleScratch(const void* params) {
 }
 
 void RunSimple(const Params& p, const Launch& launch) {
-  LaunchKernel<FoldChannels>(
-      launch, {.blocks = CeilDiv<int64_t>(p.c, kThreads), .threads = kThreads}, p);
+  LaunchKernel<FoldChannels>(launch,
+                             {.blocks = CeilDiv<int64_t>(p.c, kThreads), .threads = kThreads}, p);
   LaunchKernel<Simple>(
       launch, {.blocks = CeilDiv<int64_t>(Elements(p), kThreads * kOctet), .threads = kThreads}, p,
       Aligned({p.dy.data, p.x.data, p.dx}));

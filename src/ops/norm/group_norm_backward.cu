@@ -5,7 +5,7 @@
 // the same dx in any batch:
 //
 //   small     up to 512 elements: up to a warp per group
-//   cluster   up to 160 chunks of a warp (163840 FLOAT elements): a cluster of blocks per group
+//   cluster   up to 128 chunks of a warp (131072 FLOAT elements): a cluster of blocks per group
 //   grid      what 128 blocks can hold (4 Mi elements): as many blocks as that takes per group
 //   simple    everything else, channels last, and GPUs without clusters: sums first, then a second read
 //
@@ -96,7 +96,8 @@ __global__ void __launch_bounds__(kThreads) SumsChannelsLast(Call call, float* p
 }
 
 // One warp per group: c1 and c2.
-__global__ void __launch_bounds__(kThreads) TermsOfGroups(Call call, const float* partials, float2* terms) {
+__global__ void __launch_bounds__(kThreads)
+    TermsOfGroups(Call call, const float* partials, float2* terms) {
   const int64_t group = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
   if (group >= call.n * call.groups) return;
   const int64_t first = group % call.groups * call.channels;
@@ -114,7 +115,8 @@ __global__ void __launch_bounds__(kThreads) TermsOfGroups(Call call, const float
 
 // One thread per element.
 template <class T, class Index>
-__global__ void __launch_bounds__(kThreads) Gradients(Call call, const float2* terms, bool channels_last) {
+__global__ void __launch_bounds__(kThreads)
+    Gradients(Call call, const float2* terms, bool channels_last) {
   const Index i = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
   const Index channels = static_cast<Index>(call.c), hxw = static_cast<Index>(call.hxw);
   if (i >= static_cast<Index>(call.n) * channels * hxw) return;
@@ -141,17 +143,21 @@ void RunSimple(const Params& p, const Launch& launch) {
   const bool empty = p.n == 0 || p.hxw == 0;
   if (empty) return LaunchParameters(p, partials, 0, launch);
   const Call call(p);
-  float2* const terms = reinterpret_cast<float2*>(static_cast<unsigned char*>(p.scratch) + PartialsBytes(p));
-  const auto blocks_of_warps = [](int64_t warps) { return CeilDiv<int64_t>(warps, kThreads / kWarp); };
+  float2* const terms =
+      reinterpret_cast<float2*>(static_cast<unsigned char*>(p.scratch) + PartialsBytes(p));
+  const auto blocks_of_warps = [](int64_t warps) {
+    return CeilDiv<int64_t>(warps, kThreads / kWarp);
+  };
   WithType(p.dtype, [&]<class T>() {
     if (p.channels_last) {
-      LaunchKernel<SumsChannelsLast<T>>(launch, {.blocks = p.n * CeilDiv<int64_t>(p.c, kWarp)}, call,
-                                        partials);
+      LaunchKernel<SumsChannelsLast<T>>(launch, {.blocks = p.n * CeilDiv<int64_t>(p.c, kWarp)},
+                                        call, partials);
     } else {
       LaunchKernel<SumsOfPlanes<T>>(launch, {.blocks = blocks_of_warps(p.n * p.c)}, call, partials);
     }
     if (p.dx) {
-      LaunchKernel<TermsOfGroups>(launch, {.blocks = blocks_of_warps(p.n * p.groups)}, call, partials, terms);
+      LaunchKernel<TermsOfGroups>(launch, {.blocks = blocks_of_warps(p.n * p.groups)}, call,
+                                  partials, terms);
       const int64_t count = p.n * p.c * p.hxw;
       const LaunchShape shape{.blocks = CeilDiv<int64_t>(count, kThreads)};
       if (count < (int64_t{1} << 31)) {

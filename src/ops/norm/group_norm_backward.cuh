@@ -36,7 +36,8 @@ struct Call {
 
   // The sample of group number i of all; 64-bit division takes a third of a microsecond.
   __device__ int64_t SampleOf(int64_t i) const {
-    return n * groups <= UINT32_MAX ? static_cast<uint32_t>(i) / static_cast<uint32_t>(groups) : i / groups;
+    return n * groups <= UINT32_MAX ? static_cast<uint32_t>(i) / static_cast<uint32_t>(groups)
+                                    : i / groups;
   }
 
   const void* dy;
@@ -62,7 +63,9 @@ struct alignas(16) Sums {
 };
 
 // No product is fused but where it says so: all variants of a kernel round alike.
-__device__ inline float Normal(float x, float mean, float rstd) { return __fmul_rn(x - mean, rstd); }
+__device__ inline float Normal(float x, float mean, float rstd) {
+  return __fmul_rn(x - mean, rstd);
+}
 
 // Sums over the vector `dy`, `x`, of which `count` elements exist (an aligned one is whole). What does not
 // exist must not turn an infinite mean into a NaN.
@@ -87,12 +90,15 @@ struct Line {
     b = __fmul_rn(-rstd, __fmul_rn(rstd, terms.y));
     c = __fmul_rn(-rstd, terms.x);
   }
-  __device__ float At(float dy, float x) const { return __fmaf_rn(a, dy, __fmaf_rn(b, x - mean, c)); }
+  __device__ float At(float dy, float x) const {
+    return __fmaf_rn(a, dy, __fmaf_rn(b, x - mean, c));
+  }
   float mean, a, b, c;
 };
 
 template <class T>
-__device__ inline uint4 GradientVector(const uint4& dy_bits, const uint4& x_bits, const Line& line) {
+__device__ inline uint4 GradientVector(const uint4& dy_bits, const uint4& x_bits,
+                                       const Line& line) {
   float dy[kLanes<T>], x[kLanes<T>];
   Unpack<T>(dy_bits, dy);
   Unpack<T>(x_bits, x);
@@ -102,7 +108,8 @@ __device__ inline uint4 GradientVector(const uint4& dy_bits, const uint4& x_bits
 }
 
 // dgamma and dbeta from `rows` rows of partial sums [2][C]: db, then ds.
-inline void LaunchParameters(const Params& p, const float* partials, int64_t rows, const Launch& launch) {
+inline void LaunchParameters(const Params& p, const float* partials, int64_t rows,
+                             const Launch& launch) {
   if (!p.dgamma && !p.dbeta) return;
   LaunchColumnSums(launch, {partials, rows, 2 * p.c, p.c, p.dbeta, p.dgamma, p.param_dtype});
 }

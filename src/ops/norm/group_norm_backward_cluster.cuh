@@ -11,14 +11,10 @@
 
 namespace anyacl::cuda::group_norm {
 
-constexpr int kChunkVectors = 8;  // of one lane
+constexpr int kChunkVectors = 8;     // of one lane
 constexpr int64_t kMinVectors = 64;  // of a channel: below it most lanes of a warp would idle
 constexpr int kMaxCluster = 8;
-#ifndef ANYACL_DEV_WARPS
-#define ANYACL_DEV_WARPS 16
-#endif
-inline int g_dev_max_warps = ANYACL_DEV_WARPS;
-constexpr int kMaxWarps = ANYACL_DEV_WARPS;  // 160 KiB of slots
+constexpr int kMaxWarps = 16;  // so that 128 registers are left for each thread
 constexpr int kMaxChunks = kMaxCluster * kMaxWarps;
 
 // How a group is cut; a function of the shape alone.
@@ -38,7 +34,7 @@ inline Cut CutGroup(const Params& p) {
   if (chunks > kMaxChunks || vectors < kMinVectors) return {};
   Cut cut{static_cast<int>(per_channel), static_cast<int>(CeilDiv(vectors, per_channel)),
           static_cast<int>(chunks), 1, 0};
-  while (cut.cluster * g_dev_max_warps < cut.chunks) cut.cluster *= 2;
+  while (cut.cluster * kMaxWarps < cut.chunks) cut.cluster *= 2;
   cut.warps = CeilDiv(cut.chunks, cut.cluster);
   return cut;
 }
@@ -72,7 +68,8 @@ class ClusterKernel {
     uint32_t round = 0;
 #pragma unroll 1
     for (; group < groups; group += clusters) {
-      const float mean = call_.mean.DecodeAs<T>(next.mean), rstd = call_.rstd.DecodeAs<T>(next.rstd);
+      const float mean = call_.mean.DecodeAs<T>(next.mean),
+                  rstd = call_.rstd.DecodeAs<T>(next.rstd);
       const float gamma = call_.gamma.data ? call_.gamma.DecodeAs<T>(next.gamma) : 1.0f;
       uint4 dy[kChunkVectors], x[kChunkVectors];
       __pipeline_wait_prior(0);
@@ -123,14 +120,16 @@ class ClusterKernel {
 
   __device__ Numbers3 LoadNumbers(int64_t group) const {
     if (group >= call_.n * call_.groups || channel_ >= call_.channels) return {};
-    const int64_t channel = (group - call_.SampleOf(group) * call_.groups) * call_.channels + channel_;
-    return {call_.mean.Raw(group), call_.rstd.Raw(group), call_.gamma.data ? call_.gamma.Raw(channel) : 0};
+    const int64_t channel =
+        (group - call_.SampleOf(group) * call_.groups) * call_.channels + channel_;
+    return {call_.mean.Raw(group), call_.rstd.Raw(group),
+            call_.gamma.data ? call_.gamma.Raw(channel) : 0};
   }
 
   // c1 and c2 of the group. One barrier: the sums of the group before last may be overwritten, because
   // everybody has read them before the barrier of the last one.
-  __device__ float2 Terms(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors], float mean,
-                          float rstd, float gamma, int64_t group, uint32_t round) {
+  __device__ float2 Terms(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors],
+                          float mean, float rstd, float gamma, int64_t group, uint32_t round) {
     __shared__ Sums chunks[2][kMaxChunks];
     Sums mine{};
 #pragma unroll
@@ -174,12 +173,13 @@ class ClusterKernel {
     }
   }
 
-  __device__ void Write(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors], const Line& line,
-                        int64_t group) const {
+  __device__ void Write(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors],
+                        const Line& line, int64_t group) const {
     T* const to = static_cast<T*>(call_.dx) + At(group);
 #pragma unroll
     for (int k = 0; k < kChunkVectors; ++k) {
-      StoreVector<kAligned>(to + k * kStep, GradientVector<T>(dy[k], x[k], line), Count(k), Slot(2, 0));
+      StoreVector<kAligned>(to + k * kStep, GradientVector<T>(dy[k], x[k], line), Count(k),
+                            Slot(2, 0));
     }
   }
 
@@ -195,8 +195,8 @@ class ClusterKernel {
 
 template <class T, bool kAligned>
 __global__ void __launch_bounds__(kMaxWarps* kWarp, 1)
-    GroupPerCluster(const __grid_constant__ Call call, const __grid_constant__ Cut cut, float* partials,
-                    int64_t clusters) {
+    GroupPerCluster(const __grid_constant__ Call call, const __grid_constant__ Cut cut,
+                    float* partials, int64_t clusters) {
   ANYACL_SLOTS(shared);
   __shared__ MailCounters mail;
   ClusterKernel<T, kAligned>(call, cut, partials, shared, mail).Run(clusters);
@@ -213,9 +213,10 @@ struct ResidentCache {
 template <class T, bool kAligned>
 void LaunchCluster(const Params& p, const Launch& launch) {
   const Cut cut = CutGroup(p);
-  LaunchShape shape{.threads = cut.warps * kWarp,
-                    .shared_bytes = int64_t{cut.warps} * kWarp * (2 * kChunkVectors + !kAligned) * 16,
-                    .cluster = cut.cluster};
+  LaunchShape shape{
+      .threads = cut.warps * kWarp,
+      .shared_bytes = int64_t{cut.warps} * kWarp * (2 * kChunkVectors + !kAligned) * 16,
+      .cluster = cut.cluster};
   shape.blocks = cut.cluster;
   static ResidentCache cache;
   const int resident = ResidentClusters<GroupPerCluster<T, kAligned>>(

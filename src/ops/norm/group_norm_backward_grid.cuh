@@ -12,7 +12,7 @@
 namespace anyacl::cuda::group_norm {
 
 constexpr int kGridThreads = 512;
-constexpr int kMaxTeam = 128;   // blocks of one group
+constexpr int kMaxTeam = 128;  // blocks of one group
 constexpr int64_t kMinBlockVectors = 1024;
 constexpr int kMaxTeams = 512;  // a GPU with more blocks than this leaves some idle
 
@@ -160,10 +160,13 @@ class GridKernel {
   // The copies of slot k and of those before it are complete.
   __device__ static void Arrived(int k) {
     switch (kShared - 1 - k) {
-#define ANYACL_WAIT(n) \
-  case n: __pipeline_wait_prior(n); break;
-      ANYACL_WAIT(0) ANYACL_WAIT(1) ANYACL_WAIT(2) ANYACL_WAIT(3) ANYACL_WAIT(4) ANYACL_WAIT(5)
-      ANYACL_WAIT(6) ANYACL_WAIT(7) ANYACL_WAIT(8) ANYACL_WAIT(9) ANYACL_WAIT(10) ANYACL_WAIT(11)
+#define ANYACL_WAIT(n)        \
+  case n:                     \
+    __pipeline_wait_prior(n); \
+    break;
+      ANYACL_WAIT(0)
+      ANYACL_WAIT(1) ANYACL_WAIT(2) ANYACL_WAIT(3) ANYACL_WAIT(4) ANYACL_WAIT(5) ANYACL_WAIT(6)
+          ANYACL_WAIT(7) ANYACL_WAIT(8) ANYACL_WAIT(9) ANYACL_WAIT(10) ANYACL_WAIT(11)
 #undef ANYACL_WAIT
     }
   }
@@ -204,7 +207,8 @@ class GridKernel {
     for (int64_t c = threadIdx.x; c < call_.channels; c += kGridThreads) {
       float db = 0, ds = 0;
       for (int i = 0; i < teams_.per_channel; ++i) {
-        const float4 one = __ldcg(reinterpret_cast<const float4*>(sums + c * teams_.per_channel + i));
+        const float4 one =
+            __ldcg(reinterpret_cast<const float4*>(sums + c * teams_.per_channel + i));
         db += one.x;
         ds += one.y;
       }
@@ -216,10 +220,11 @@ class GridKernel {
     }
   }
 
-  __device__ void Write(int k, int64_t group, const uint4& dy, const uint4& x, const Line& line) const {
+  __device__ void Write(int k, int64_t group, const uint4& dy, const uint4& x,
+                        const Line& line) const {
     if (!call_.dx) return;
-    StoreVector<kAligned>(static_cast<T*>(call_.dx) + At(k, group), GradientVector<T>(dy, x, line), Count(k),
-                          Slot(2, 0));
+    StoreVector<kAligned>(static_cast<T*>(call_.dx) + At(k, group), GradientVector<T>(dy, x, line),
+                          Count(k), Slot(2, 0));
   }
 
   const Call& call_;
@@ -267,9 +272,11 @@ inline int64_t GridScratch() {
 template <class T, bool kAligned>
 bool LaunchGrid(const Params& p, int64_t partials_bytes, const Launch& launch) {
   Teams teams = MakeTeams<T>(p);
-  LaunchShape shape{.blocks = 1, .threads = kGridThreads, .shared_bytes = Hold<T>::SharedBytes(kAligned)};
+  LaunchShape shape{
+      .blocks = 1, .threads = kGridThreads, .shared_bytes = Hold<T>::SharedBytes(kAligned)};
   static std::atomic<int> cache[kMaxDevices];
-  const int resident = ResidentClusters<GroupPerGrid<T, kAligned>>(cache[launch.device], launch, shape);
+  const int resident =
+      ResidentClusters<GroupPerGrid<T, kAligned>>(cache[launch.device], launch, shape);
   teams.count = static_cast<int>(
       std::min<int64_t>(std::min(resident, kMaxTeams) / teams.blocks, p.n * p.groups));
   if (teams.count == 0) return false;

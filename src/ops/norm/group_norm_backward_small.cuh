@@ -13,19 +13,16 @@ namespace anyacl::cuda::group_norm {
 
 constexpr int64_t kSmallGroup = 512;  // elements
 constexpr int kSmallThreads = 256;
-constexpr int kMaxSmallCluster = 8;  // blocks
-#ifndef ANYACL_DEV_SMALL_BLOCKS
-#define ANYACL_DEV_SMALL_BLOCKS 528
-#endif
-constexpr int64_t kSmallBlocks = ANYACL_DEV_SMALL_BLOCKS;  // four per multiprocessor of an H200
+constexpr int kMaxSmallCluster = 8;    // blocks
+constexpr int64_t kSmallBlocks = 264;  // two per multiprocessor of an H200
 
 // How groups and samples are dealt to blocks.
 struct SmallGrid {
   unsigned columns;  // blocks that it takes for all groups of one sample
   unsigned slices;   // of the samples
-  int per_block;    // groups of one sample in one block
-  int copies;       // samples in one block
-  float* partials;  // [slices][2][C]
+  int per_block;     // groups of one sample in one block
+  int copies;        // samples in one block
+  float* partials;   // [slices][2][C]
   void* dgamma;
   void* dbeta;
   bool one_cluster;  // of `slices` blocks, which finish dgamma and dbeta themselves
@@ -36,7 +33,8 @@ struct SmallGrid {
 template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
 class SmallKernel {
   static constexpr int kV = kLanes<T>;
-  static constexpr int kParts = kOneChannel ? 1 : kV;        // of a vector that may have channels of their own
+  static constexpr int kParts =
+      kOneChannel ? 1 : kV;  // of a vector that may have channels of their own
   static constexpr int kPlaces = kTeam * kVectors * kParts;  // of one team
 
  public:
@@ -80,7 +78,8 @@ class SmallKernel {
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
       const int hxw = static_cast<int>(call_.hxw);
-      int channel = static_cast<int>(grid_.by_hxw.Divide(Place(k))), offset = Place(k) - channel * hxw;
+      int channel = static_cast<int>(grid_.by_hxw.Divide(Place(k))),
+          offset = Place(k) - channel * hxw;
 #pragma unroll
       for (int j = 0; j < kParts; ++j) {
         raw[k][j] = given && j < Count(k) ? call_.gamma.Raw(group_ * call_.channels + channel) : 0;
@@ -98,14 +97,17 @@ class SmallKernel {
   }
 
   // kSamples samples, `copies` apart, of which the first is group number `at` of all and starts for this
-  // thread at element `offset`; `left` samples follow the first of the block. All are loaded before the
-  // first one is worked on, if they are aligned.
+  // thread at element `offset`; `left` samples follow the first of the block. All are loaded before the first
+  // one is worked on, unless that would be too many loads of single elements.
   __device__ void AllSamples(int64_t left, int64_t at, int64_t offset) {
-    if constexpr (kAligned || kVectors == 1) return Samples<kSamples>(left, at, offset);
+    if constexpr (kAligned || kVectors == 1) {
+      Samples<kSamples>(left, at, offset);
+    } else {
 #pragma unroll 1
-    for (int u = 0; u < kSamples; ++u) {
-      const int64_t groups = int64_t{u} * grid_.copies * call_.groups;
-      Samples<1>(left - u * grid_.copies, at + groups, offset + groups * call_.size);
+      for (int u = 0; u < kSamples; ++u) {
+        const int64_t groups = int64_t{u} * grid_.copies * call_.groups;
+        Samples<1>(left - u * grid_.copies, at + groups, offset + groups * call_.size);
+      }
     }
   }
 
@@ -113,7 +115,8 @@ class SmallKernel {
   __device__ void Samples(int64_t left, int64_t at, int64_t offset) {
     const int64_t groups = grid_.copies * call_.groups;
     const int64_t elements = groups * call_.size;
-    const int mine = active_ ? static_cast<int>(min(left, int64_t{1} << 30)) - copy_ : 0;  // samples
+    const int mine =
+        active_ ? static_cast<int>(min(left, int64_t{1} << 30)) - copy_ : 0;  // samples
     uint4 dy[kCount][kVectors], x[kCount][kVectors];
     uint32_t mean[kCount], rstd[kCount];
 #pragma unroll
@@ -134,8 +137,8 @@ class SmallKernel {
     for (int u = 0; u < kCount; ++u) {
       if (u * grid_.copies >= left) break;  // for all threads of the block
       T* const to = static_cast<T*>(call_.dx) + offset + u * elements;
-      Sample(call_.dx && u * grid_.copies < mine ? to : nullptr, dy[u], x[u], call_.mean.DecodeAs<T>(mean[u]),
-             call_.rstd.DecodeAs<T>(rstd[u]));
+      Sample(call_.dx && u * grid_.copies < mine ? to : nullptr, dy[u], x[u],
+             call_.mean.DecodeAs<T>(mean[u]), call_.rstd.DecodeAs<T>(rstd[u]));
     }
   }
 
@@ -151,7 +154,8 @@ class SmallKernel {
       float db = 0, ds = 0;
 #pragma unroll
       for (int j = 0; j < kV; ++j) {
-        const float xhat = kAligned || j < Count(k) ? Normal(x[j], mean, rstd) : 0.0f;
+        // What does not exist must not turn an infinite mean into a NaN.
+        const float xhat = (kAligned ? 0 : j) < Count(k) ? Normal(x[j], mean, rstd) : 0.0f;
         if constexpr (kOneChannel) {
           db += dy[j];
           ds = __fmaf_rn(dy[j], xhat, ds);
@@ -164,7 +168,6 @@ class SmallKernel {
         }
       }
       if constexpr (kOneChannel) {
-        if (Count(k) <= 0) db = ds = 0;  // an infinite mean
         db_[k][0] += db;
         ds_[k][0] += ds;
         c1 = __fmaf_rn(gamma_[k][0], db, c1);
@@ -197,8 +200,9 @@ class SmallKernel {
   // Every place goes to shared memory; a warp adds the places of one channel in all copies. db is x, ds is y.
   __device__ void WriteParameters() {
     ANYACL_SLOTS(shared);
-    float2* const places = reinterpret_cast<float2*>(shared);        // [teams][places of a team]
-    float2* const totals = places + kSmallThreads * kVectors * kParts;  // one_cluster: [blocks][owned]
+    float2* const places = reinterpret_cast<float2*>(shared);  // [teams][places of a team]
+    float2* const totals =
+        places + kSmallThreads * kVectors * kParts;  // one_cluster: [blocks][owned]
     const int channels = grid_.per_block * static_cast<int>(call_.channels);
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
@@ -276,7 +280,8 @@ class SmallKernel {
 };
 
 template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
-__global__ void __launch_bounds__(kSmallThreads, !kOneChannel && kVectors * 16 / sizeof(T) > 8 ? 1 : 2)
+__global__ void __launch_bounds__(kSmallThreads,
+                                  !kOneChannel && kVectors * 16 / sizeof(T) > 8 ? 1 : 2)
     Small(const __grid_constant__ Call call, const __grid_constant__ SmallGrid grid) {
   __shared__ MailCounters mail;
   SmallKernel<T, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid, mail).Run();
@@ -298,15 +303,14 @@ inline bool FitsSmall(const Params& p) {
   return p.n > 0 && p.hxw > 0 && p.c / p.groups * p.hxw <= kSmallGroup && !p.channels_last;
 }
 
-// Calls f.operator()<team, vectors, samples, one_channel>() for the shape of the groups. Few lanes with many
-// vectors spend less on the sums over lanes; but places with channels of their own take many registers.
+// Calls f.operator()<team, vectors, samples, one_channel>() for the shape of the groups.
 template <class T, class F>
 void WithSmallTeam(const Params& p, F&& f) {
   const int64_t vectors = CeilDiv<int64_t>(p.c / p.groups * p.hxw, kLanes<T>);
   if (p.hxw % kLanes<T> == 0) {
     if (vectors <= 8) return f.template operator()<8, 1, 4, true>();
-    if (vectors <= 32) return f.template operator()<8, 4, 2, true>();
-    if (vectors <= 64) return f.template operator()<16, 4, 2, true>();
+    if (vectors <= 32) return f.template operator()<32, 1, 4, true>();
+    if (vectors <= 64) return f.template operator()<32, 2, 3, true>();
     if constexpr (sizeof(T) == 4) return f.template operator()<32, 4, 2, true>();
   } else {
     if (vectors <= 1) return f.template operator()<1, 1, 4, false>();
@@ -321,7 +325,8 @@ inline int64_t SmallScratch(const Params& p) {
   int64_t bytes = 0;
   WithType(p.dtype, [&]<class T>() {
     WithSmallTeam<T>(p, [&]<int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
-      bytes = int64_t{MakeSmallGrid(p, kTeam, kSamples).slices} * 2 * p.c * static_cast<int64_t>(sizeof(float));
+      bytes = int64_t{MakeSmallGrid(p, kTeam, kSamples).slices} * 2 * p.c *
+              static_cast<int64_t>(sizeof(float));
     });
   });
   return bytes;
@@ -331,8 +336,10 @@ template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel>
 void LaunchSmall(const Params& p, const Launch& launch) {
   const Call call(p);
   SmallGrid grid = MakeSmallGrid(p, kTeam, kSamples);
-  const int64_t totals = (grid.per_block * call.channels + kMaxSmallCluster * kMaxSmallCluster) * sizeof(float2);
-  const bool blocks_fit = grid.slices == 1 || (grid.slices <= kMaxSmallCluster && HasClusters(launch.device));
+  const int64_t totals =
+      (grid.per_block * call.channels + kMaxSmallCluster * kMaxSmallCluster) * sizeof(float2);
+  const bool blocks_fit =
+      grid.slices == 1 || (grid.slices <= kMaxSmallCluster && HasClusters(launch.device));
   grid.one_cluster = grid.columns == 1 && blocks_fit && totals <= 16 * 1024;
   grid.partials = static_cast<float*>(p.scratch);
   grid.dgamma = p.dgamma;
@@ -349,7 +356,8 @@ void LaunchSmall(const Params& p, const Launch& launch) {
                           .shared_bytes = places + (grid.one_cluster ? totals : 0),
                           .cluster = grid.one_cluster ? static_cast<int>(grid.slices) : 1};
   WithFlag(Aligned(p, call.size), [&]<bool kAligned>() {
-    LaunchKernel<Small<T, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(launch, shape, call, grid);
+    LaunchKernel<Small<T, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(launch, shape, call,
+                                                                             grid);
   });
   if (!grid.one_cluster) LaunchParameters(p, grid.partials, grid.slices, launch);
 }
