@@ -38,18 +38,25 @@ __host__ __device__ constexpr Int CeilDiv(Int a, Int b) {
 template <class F>
 void WithType(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kF32: return f.template operator()<float>();
-    case DType::kF16: return f.template operator()<__half>();
-    case DType::kBF16: return f.template operator()<__nv_bfloat16>();
-    default: return;
+    case DType::kF32:
+      return f.template operator()<float>();
+    case DType::kF16:
+      return f.template operator()<__half>();
+    case DType::kBF16:
+      return f.template operator()<__nv_bfloat16>();
+    default:
+      return;
   }
 }
 
 template <class T>
 __device__ inline T FromFloat(float value) {
-  if constexpr (sizeof(T) == sizeof(float)) return value;
-  else if constexpr (std::is_same_v<T, __half>) return __float2half_rn(value);
-  else return __float2bfloat16_rn(value);
+  if constexpr (sizeof(T) == sizeof(float))
+    return value;
+  else if constexpr (std::is_same_v<T, __half>)
+    return __float2half_rn(value);
+  else
+    return __float2bfloat16_rn(value);
 }
 
 template <class T>
@@ -57,29 +64,44 @@ __device__ inline float ToFloat(T value) {
   return static_cast<float>(value);
 }
 
-// An array of FLOAT, FLOAT16 or BF16; only the call knows which. Raw loads can be issued one after the other
-// and decoded when they have come.
+// An array of FLOAT, FLOAT16, BF16 or INT32; only the call knows which. A load that is decoded at once is
+// waited for: whoever needs several numbers gets all of them raw first.
 struct Numbers {
   const void* data;
   DType dtype;
 
+  __device__ bool is_wide() const { return dtype == DType::kF32 || dtype == DType::kI32; }
   __device__ uint32_t Raw(int64_t i) const {
-    return dtype == DType::kF32 ? static_cast<const uint32_t*>(data)[i]
-                                : static_cast<const uint16_t*>(data)[i];
+    return is_wide() ? static_cast<const uint32_t*>(data)[i]
+                     : static_cast<const uint16_t*>(data)[i];
   }
   __device__ float Decode(uint32_t raw) const {
     if (dtype == DType::kF32) return __uint_as_float(raw);
     if (dtype == DType::kBF16) return __uint_as_float(raw << 16);
+    if (dtype == DType::kI32) return static_cast<float>(static_cast<int32_t>(raw));
     return __half2float(__ushort_as_half(static_cast<unsigned short>(raw)));
+  }
+  // For arrays of FLOAT or T.
+  template <class T>
+  __device__ float DecodeAs(uint32_t raw) const {
+    if constexpr (sizeof(T) == 4) return __uint_as_float(raw);
+    const uint16_t bits = static_cast<uint16_t>(raw);
+    return dtype == DType::kF32 ? __uint_as_float(raw) : ToFloat(reinterpret_cast<const T&>(bits));
   }
   __device__ float operator[](int64_t i) const { return Decode(Raw(i)); }
 };
 
 __device__ inline void StoreAs(void* data, DType dtype, int64_t i, float value) {
   switch (dtype) {
-    case DType::kF16: static_cast<__half*>(data)[i] = FromFloat<__half>(value); return;
-    case DType::kBF16: static_cast<__nv_bfloat16*>(data)[i] = FromFloat<__nv_bfloat16>(value); return;
-    default: static_cast<float*>(data)[i] = value; return;
+    case DType::kF16:
+      static_cast<__half*>(data)[i] = FromFloat<__half>(value);
+      return;
+    case DType::kBF16:
+      static_cast<__nv_bfloat16*>(data)[i] = FromFloat<__nv_bfloat16>(value);
+      return;
+    default:
+      static_cast<float*>(data)[i] = value;
+      return;
   }
 }
 
@@ -173,40 +195,62 @@ __device__ inline void StoreVector(T* to, const uint4& bits, int count, bool ali
   }
 }
 
-// The same through a slot of shared memory of the thread's own, for kernels that keep many vectors: the way
-// of the unaligned ones is short code instead of many registers.
-template <class T>
-__device__ inline uint4 LoadVector(const T* from, int count, bool aligned, uint4* slot) {
-  if (aligned) return LoadVector(from, count, true);
+// A slot is written as elements and read as a vector, or the other way round: the compiler must not take the
+// two for different memory.
+__device__ inline void KeepOrder() { asm volatile("" ::: "memory"); }
+
+// The same for kernels that keep many vectors; alignment is part of the kernel, because code that is never
+// run still costs registers and room in the instruction cache. Unaligned vectors go through a slot of shared
+// memory of the thread's own: a short loop instead of many instructions.
+template <bool kAligned, class T>
+__device__ inline uint4 LoadVector(const T* from, int count, uint4* slot) {
+  if constexpr (kAligned) return LoadVector(from, count, true);
   *slot = uint4{};
+  KeepOrder();
 #pragma unroll 1
   for (int i = 0; i < kLanes<T> && i < count; ++i) reinterpret_cast<T*>(slot)[i] = from[i];
+  KeepOrder();
   return *slot;
 }
 
-template <class T>
-__device__ inline void StoreVector(T* to, const uint4& bits, int count, bool aligned, uint4* slot) {
-  if (aligned) return StoreVector(to, bits, count, true);
+template <bool kAligned, class T>
+__device__ inline void StoreVector(T* to, const uint4& bits, int count, uint4* slot) {
+  if constexpr (kAligned) return StoreVector(to, bits, count, true);
   *slot = bits;
+  KeepOrder();
 #pragma unroll 1
   for (int i = 0; i < kLanes<T> && i < count; ++i) to[i] = reinterpret_cast<const T*>(slot)[i];
+  KeepOrder();
 }
 
 // Copies the vector into a slot of the thread's own, asynchronously where the hardware can (pieces of 4 bytes
 // and more). Elements that do not exist leave the slot as it is. A thread that reads only slots it copied
 // itself needs no barrier, only __pipeline_wait_prior.
-template <class T>
-__device__ inline void CopyVector(uint4* slot, const T* from, int count, bool aligned) {
-  if (aligned) {
+template <bool kAligned, class T>
+__device__ inline void CopyVector(uint4* slot, const T* from, int count) {
+  if constexpr (kAligned) {
     if (count > 0) __pipeline_memcpy_async(slot, from, 16);
   } else {
     T* const lanes = reinterpret_cast<T*>(slot);
+    KeepOrder();
 #pragma unroll 1
     for (int i = 0; i < kLanes<T> && i < count; ++i) {
-      if constexpr (sizeof(T) == 4) __pipeline_memcpy_async(lanes + i, from + i, 4);
-      else lanes[i] = from[i];
+      if constexpr (sizeof(T) == 4)
+        __pipeline_memcpy_async(lanes + i, from + i, 4);
+      else
+        lanes[i] = from[i];
     }
+    KeepOrder();
   }
+}
+
+// Slots start at a line of the banks; behind a few other bytes every access would take one more turn.
+#define ANYACL_SLOTS(name) extern __shared__ __align__(128) uint4 name[]
+
+// Calls f.operator()<flag>().
+template <class F>
+void WithFlag(bool flag, F&& f) {
+  flag ? f.template operator()<true>() : f.template operator()<false>();
 }
 
 // ---- Sums ----
@@ -219,6 +263,95 @@ __device__ inline float WarpSum(float value) {
     value += __shfl_xor_sync(0xffffffffu, value, distance);
   }
   return value;
+}
+
+// ---- Mail between the blocks of a cluster ----
+//
+// A cluster barrier waits until all stores of its threads have arrived, results included: about 1 us. Mail
+// does not: numbers go straight into the memory of the other block and count at a barrier there.
+
+// Two boxes, used in turn: who sends its second mail to a box has received mail that everybody sent after
+// reading the first.
+struct MailCounters {
+  uint64_t of_box[2];
+};
+
+__device__ inline uint32_t SharedAddress(const void* of) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(of));
+}
+
+// By all threads of the cluster, before any mail.
+__device__ inline void OpenMail(MailCounters& counters) {
+#if __CUDA_ARCH__ >= 900
+  if (threadIdx.x == 0) {
+    for (uint64_t& counter : counters.of_box) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(SharedAddress(&counter)));
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  cooperative_groups::this_cluster().sync();
+#endif
+}
+
+// By one thread per round: so many bytes will come.
+__device__ inline void ExpectMail(MailCounters& counters, int box, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   SharedAddress(&counters.of_box[box])),
+               "r"(bytes)
+               : "memory");
+#endif
+}
+
+// Puts `value` where `to` is in block `rank`.
+template <class V>
+__device__ inline void SendMail(MailCounters& counters, int box, const V* to, const V& value,
+                                int rank) {
+#if __CUDA_ARCH__ >= 900
+  uint32_t there, counter;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(there)
+               : "r"(SharedAddress(to)), "r"(rank));
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(counter)
+               : "r"(SharedAddress(&counters.of_box[box])), "r"(rank));
+  if constexpr (sizeof(V) == 16) {
+    const float4 v = reinterpret_cast<const float4&>(value);
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+        "[%5];" ::"r"(there),
+        "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(counter)
+        : "memory");
+  } else if constexpr (sizeof(V) == 8) {
+    const float2 v = reinterpret_cast<const float2&>(value);
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
+            there),
+        "f"(v.x), "f"(v.y), "r"(counter)
+        : "memory");
+  } else {
+    static_assert(sizeof(V) == 4);
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(there),
+        "f"(value), "r"(counter)
+        : "memory");
+  }
+#endif
+}
+
+// Until everything expected in round `round` of this box (0, 1, ...) has come.
+__device__ inline void ReceiveMail(MailCounters& counters, int box, uint32_t round) {
+#if __CUDA_ARCH__ >= 900
+  uint32_t done = 0;
+  while (!done) {
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(SharedAddress(&counters.of_box[box])), "r"(round & 1)
+        : "memory");
+  }
+#endif
 }
 
 // ---- Division by a number known at launch, for dividends below 2^31 ----
@@ -249,7 +382,7 @@ struct LaunchShape {
   int64_t shared_bytes = 0;
   int cluster = 1;           // blocks that share their memories
   bool cooperative = false;  // all blocks are resident at once
-  bool early = false;        // may start before the kernel in front has ended (WaitForKernelInFront)
+  bool early = false;  // may start before the kernel in front has ended (WaitForKernelInFront)
 };
 
 inline constexpr int kMaxDevices = 64;
@@ -273,12 +406,14 @@ inline int DeviceAttribute(cudaDeviceAttr attribute, int device) {
 
 inline int Multiprocessors(int device) {
   static std::atomic<int> cache[kMaxDevices];
-  return Cached(cache[device], [&] { return DeviceAttribute(cudaDevAttrMultiProcessorCount, device); });
+  return Cached(cache[device],
+                [&] { return DeviceAttribute(cudaDevAttrMultiProcessorCount, device); });
 }
 
 inline bool HasClusters(int device) {
   static std::atomic<int> cache[kMaxDevices];
-  return Cached(cache[device], [&] { return DeviceAttribute(cudaDevAttrClusterLaunch, device); }) != 0;
+  return Cached(cache[device], [&] { return DeviceAttribute(cudaDevAttrClusterLaunch, device); }) !=
+         0;
 }
 
 // Lets `kernel` use as much shared memory as the device has.
@@ -289,8 +424,9 @@ void AllowSharedMemory(int device) {
     const int most = DeviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     cudaFuncAttributes attributes{};
     cudaFuncGetAttributes(&attributes, kernel);
-    return static_cast<int>(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 most - static_cast<int>(attributes.sharedSizeBytes)));
+    return static_cast<int>(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             most - static_cast<int>(attributes.sharedSizeBytes)));
   });
 }
 
@@ -338,7 +474,8 @@ int ResidentClusters(std::atomic<int>& cache, const Launch& launch, const Launch
       cudaOccupancyMaxActiveClusters(&count, kernel, &config);
       return count;
     }
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel, shape.threads, shape.shared_bytes);
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel, shape.threads,
+                                                  shape.shared_bytes);
     return count * Multiprocessors(launch.device);
   });
 }

@@ -8,11 +8,12 @@ namespace anyacl::cuda {
 namespace {
 
 constexpr int kColumns = 32;  // of one block
-constexpr int kParts = 32;    // that the rows are dealt to, one warp each
 
-// One block per 32 columns: warp w adds rows w, w + 32, ...; then the first warp adds the 32 results.
-__global__ void __launch_bounds__(kColumns * kParts) AddColumns(ColumnSums s) {
-  __shared__ float sums[kParts][kColumns + 1];
+// One block per 32 columns: warp w of kParts adds rows w, w + kParts, ...; then the results of the warps are
+// added, in order.
+template <int kParts>
+__global__ void __launch_bounds__(kColumns* kParts) AddColumns(ColumnSums s) {
+  __shared__ float sums[kParts][kColumns];
   const int lane = threadIdx.x % kColumns, part = threadIdx.x / kColumns;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns + lane;
   WaitForKernelInFront();
@@ -23,22 +24,27 @@ __global__ void __launch_bounds__(kColumns * kParts) AddColumns(ColumnSums s) {
   }
   sums[part][lane] = sum;
   __syncthreads();
-  // Turned round, so that a warp holds one column and every lane has one part of it.
-  const float total = WarpSum(sums[lane][part]);
-  const int64_t mine = static_cast<int64_t>(blockIdx.x) * kColumns + part;
-  if (lane != 0 || mine >= s.cols) return;
-  void* const to = mine < s.split ? s.first : s.second;
-  if (to) StoreAs(to, s.dtype, mine < s.split ? mine : mine - s.split, total);
+  if (part != 0 || column >= s.cols) return;
+  float total = 0;
+#pragma unroll
+  for (int i = 0; i < kParts; ++i) total += sums[i][lane];
+  void* const to = column < s.split ? s.first : s.second;
+  if (to) StoreAs(to, s.dtype, column < s.split ? column : column - s.split, total);
+}
+
+template <int kParts>
+void LaunchWith(const Launch& launch, const ColumnSums& sums) {
+  LaunchKernel<AddColumns<kParts>>(launch,
+                                   {.blocks = CeilDiv<int64_t>(sums.cols, kColumns),
+                                    .threads = kColumns * kParts,
+                                    .early = true},
+                                   sums);
 }
 
 }  // namespace
 
 void LaunchColumnSums(const Launch& launch, const ColumnSums& sums) {
-  LaunchKernel<AddColumns>(launch,
-                           {.blocks = CeilDiv<int64_t>(sums.cols, kColumns),
-                            .threads = kColumns * kParts,
-                            .early = true},
-                           sums);
+  sums.rows <= 32 ? LaunchWith<8>(launch, sums) : LaunchWith<32>(launch, sums);
 }
 
 }  // namespace anyacl::cuda

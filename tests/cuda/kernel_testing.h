@@ -61,19 +61,32 @@ class DeviceBytes {
 
 inline void Set(DType dtype, void* data, int64_t i, double value) {
   switch (dtype) {
-    case DType::kF16: static_cast<Half*>(data)[i] = Half(value); return;
-    case DType::kBF16: static_cast<BFloat16*>(data)[i] = BFloat16(value); return;
-    case DType::kI32: static_cast<int32_t*>(data)[i] = static_cast<int32_t>(value); return;
-    default: static_cast<float*>(data)[i] = static_cast<float>(value); return;
+    case DType::kF16:
+      static_cast<Half*>(data)[i] = Half(value);
+      return;
+    case DType::kBF16:
+      static_cast<BFloat16*>(data)[i] = BFloat16(value);
+      return;
+    case DType::kI32:
+      static_cast<int32_t*>(data)[i] = static_cast<int32_t>(value);
+      return;
+    default:
+      static_cast<float*>(data)[i] = static_cast<float>(value);
+      return;
   }
 }
 inline double Get(DType dtype, const void* data, int64_t i) {
   switch (dtype) {
-    case DType::kF16: return static_cast<double>(static_cast<const Half*>(data)[i]);
-    case DType::kBF16: return static_cast<double>(static_cast<const BFloat16*>(data)[i]);
-    case DType::kI32: return static_cast<const int32_t*>(data)[i];
-    case DType::kF64: return static_cast<const double*>(data)[i];
-    default: return static_cast<const float*>(data)[i];
+    case DType::kF16:
+      return static_cast<double>(static_cast<const Half*>(data)[i]);
+    case DType::kBF16:
+      return static_cast<double>(static_cast<const BFloat16*>(data)[i]);
+    case DType::kI32:
+      return static_cast<const int32_t*>(data)[i];
+    case DType::kF64:
+      return static_cast<const double*>(data)[i];
+    default:
+      return static_cast<const float*>(data)[i];
   }
 }
 
@@ -83,18 +96,22 @@ enum class Data { kPlain, kOffset, kTiny, kHostile };
 class Input {
  public:
   Input(DType dtype, int64_t count, size_t shift = 0)
-      : dtype_(dtype), count_(count), host_(count * SizeOf(dtype)),
+      : dtype_(dtype),
+        count_(count),
+        host_(count * SizeOf(dtype)),
         device_(count * SizeOf(dtype), shift * SizeOf(dtype)) {}
 
   void Fill(unsigned seed, Data data, double centre = 0, double spread = 2) {
     static constexpr double kInf = std::numeric_limits<double>::infinity();
-    static constexpr double kSpecials[] = {0.0, -0.0, kInf, -kInf, NAN, 1e-40, -1e-40, 6e-8, 100, -100};
+    static constexpr double kSpecials[] = {0.0,   -0.0,   kInf, -kInf, NAN,
+                                           1e-40, -1e-40, 6e-8, 100,   -100};
     std::minstd_rand random(seed);
     random.discard(3);
     for (int64_t i = 0; i < count_; ++i) {
       double value = (static_cast<double>(random()) / 2147483646.0 - 0.5) * 2 * spread;
       if (data == Data::kTiny) value *= std::pow(10.0, -30 - static_cast<int>(random() % 12));
-      if (data == Data::kHostile && random() % 97 == 0) value = kSpecials[random() % std::size(kSpecials)];
+      if (data == Data::kHostile && random() % 97 == 0)
+        value = kSpecials[random() % std::size(kSpecials)];
       Set(dtype_, host_.data(), i, value + centre);
     }
     device_.Upload(host_.data());

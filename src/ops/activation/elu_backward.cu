@@ -3,12 +3,11 @@
 //
 // EluBackward on CUDA: one 16-byte vector of each array per thread, in one flat grid. Two vectors per thread
 // lose 0.5 %, a persistent grid 5 %.
-#include "ops/activation/elu_backward.h"
-
 #include <cuComplex.h>
 
 #include "cuda/block.cuh"
 #include "cuda/kernels.h"
+#include "ops/activation/elu_backward.h"
 
 namespace anyacl::cuda {
 namespace {
@@ -65,9 +64,9 @@ bool FitsFlat(const Params& p) { return p.out_dtype == p.dtype; }
 
 void RunFlat(const Params& p, const Launch& launch) {
   WithType(p.dtype, [&]<class T>() {
-    LaunchKernel<Flat<T>>(launch, {.blocks = CeilDiv<int64_t>(p.count, kThreads * kLanes<T>),
-                                   .threads = kThreads},
-                          p, Aligned({p.dy, p.x, p.dx}));
+    LaunchKernel<Flat<T>>(
+        launch, {.blocks = CeilDiv<int64_t>(p.count, kThreads * kLanes<T>), .threads = kThreads}, p,
+        Aligned({p.dy, p.x, p.dx}));
   });
 }
 
@@ -82,13 +81,20 @@ void RunSimpleTo(const Params& p, const Launch& launch) {
 void RunSimple(const Params& p, const Launch& launch) {
   WithType(p.dtype, [&]<class T>() {
     switch (p.out_dtype) {
-      case DType::kF32: return RunSimpleTo<T, float>(p, launch);
-      case DType::kF16: return RunSimpleTo<T, __half>(p, launch);
-      case DType::kBF16: return RunSimpleTo<T, __nv_bfloat16>(p, launch);
-      case DType::kF64: return RunSimpleTo<T, double>(p, launch);
-      case DType::kC64: return RunSimpleTo<T, cuFloatComplex>(p, launch);
-      case DType::kC128: return RunSimpleTo<T, cuDoubleComplex>(p, launch);
-      default: return;
+      case DType::kF32:
+        return RunSimpleTo<T, float>(p, launch);
+      case DType::kF16:
+        return RunSimpleTo<T, __half>(p, launch);
+      case DType::kBF16:
+        return RunSimpleTo<T, __nv_bfloat16>(p, launch);
+      case DType::kF64:
+        return RunSimpleTo<T, double>(p, launch);
+      case DType::kC64:
+        return RunSimpleTo<T, cuFloatComplex>(p, launch);
+      case DType::kC128:
+        return RunSimpleTo<T, cuDoubleComplex>(p, launch);
+      default:
+        return;
     }
   });
 }

@@ -4,14 +4,10 @@
 // BatchNormElemtBackward on CUDA: one 16-byte vector of each array per thread, in one flat grid. A vector
 // meets two channels at most where planes are as long as a vector; its channel comes from a fast division,
 // and the channel's numbers from the caches: both cost nothing that could be measured.
-#include "ops/norm/batch_norm_elemt_backward.h"
-
 #include "cuda/block.cuh"
 #include "cuda/kernels.h"
+#include "ops/norm/batch_norm_elemt_backward.h"
 
-#ifndef ANYACL_DEV_BN
-#define ANYACL_DEV_BN
-#endif
 namespace anyacl::cuda {
 namespace {
 
@@ -21,11 +17,7 @@ constexpr int kMaxCounters = 8;  // that every thread adds up itself
 using Params = BatchNormElemtBackwardParams;
 using Operand = Params::Operand;
 
-// One number of a channel, or one counter.
-__device__ float Load(const Operand& from, int64_t i) {
-  if (from.dtype == DType::kI32) return static_cast<float>(static_cast<const int32_t*>(from.data)[i]);
-  return Numbers{from.data, from.dtype}[i];
-}
+__device__ Numbers In(const Operand& operand) { return {operand.data, operand.dtype}; }
 
 int64_t Elements(const Params& p) { return p.outer * p.c * p.inner; }
 
@@ -34,23 +26,56 @@ struct alignas(16) Channel {
   float mean, mean_dy, slope, factor;
 
   __device__ float Gradient(float dy, float x) const {
-    return ((dy - mean_dy) - (x - mean) * slope) * factor;
+    return __fmul_rn(__fmaf_rn(-(x - mean), slope, dy - mean_dy), factor);
   }
 };
 
-__device__ Channel MakeChannel(float mean, float invstd, float weight, float sum_dy, float sum_dy_xmu,
-                               float count) {
-  return {mean, sum_dy / count, sum_dy_xmu / count * (invstd * invstd), invstd * weight};
+__device__ Channel MakeChannel(float mean, float invstd, float weight, float sum_dy,
+                               float sum_dy_xmu, float over_count) {
+  return {mean, sum_dy * over_count, sum_dy_xmu * over_count * (invstd * invstd), invstd * weight};
 }
 
-// ---- flat: one dtype for the elements, one for the channels (weight has its own, or is null) ----
+// A channel whose numbers may have any dtypes.
+__device__ Channel AnyChannel(const Params& p, int64_t c, float over_count) {
+  const uint32_t mean = In(p.mean).Raw(c), invstd = In(p.invstd).Raw(c),
+                 sum_dy = In(p.sum_dy).Raw(c), sum_dy_xmu = In(p.sum_dy_xmu).Raw(c),
+                 weight = p.weight.data ? In(p.weight).Raw(c) : 0;
+  return MakeChannel(In(p.mean).Decode(mean), In(p.invstd).Decode(invstd),
+                     p.weight.data ? In(p.weight).Decode(weight) : 1.0f,
+                     In(p.sum_dy).Decode(sum_dy), In(p.sum_dy_xmu).Decode(sum_dy_xmu), over_count);
+}
 
+// 1 / count, for a few counters.
+__device__ float OverCount(const Params& p) {
+  if (p.counter_count == 1) return __frcp_rn(In(p.counter)[0]);
+  float count = 0;
+  for (int k = 0; k < p.counter_count; ++k) count += In(p.counter)[k];
+  return __frcp_rn(count);
+}
+
+// ---- flat: one dtype for the elements, one for the channels, planes as long as a vector ----
+
+// The numbers of one channel on their way; weight has a dtype of its own, because a plan cannot tell an
+// absent one from one of FLOAT.
 template <class P>
-__device__ Channel LoadChannel(const Params& p, uint32_t c, float count) {
-  const auto load = [&](const Operand& from) { return ToFloat(static_cast<const P*>(from.data)[c]); };
-  const float weight = p.weight.data ? Load(p.weight, c) : 1.0f;
-  return MakeChannel(load(p.mean), load(p.invstd), weight, load(p.sum_dy), load(p.sum_dy_xmu), count);
-}
+struct LoadedChannel {
+  __device__ LoadedChannel(const Params& p, uint32_t c)
+      : mean(At(p.mean, c)),
+        invstd(At(p.invstd, c)),
+        sum_dy(At(p.sum_dy, c)),
+        sum_dy_xmu(At(p.sum_dy_xmu, c)),
+        weight(p.weight.data ? In(p.weight).Raw(c) : 0) {}
+  __device__ static P At(const Operand& from, uint32_t c) {
+    return static_cast<const P*>(from.data)[c];
+  }
+  __device__ Channel Ready(const Params& p, float over_count) const {
+    return MakeChannel(ToFloat(mean), ToFloat(invstd),
+                       p.weight.data ? In(p.weight).Decode(weight) : 1.0f, ToFloat(sum_dy),
+                       ToFloat(sum_dy_xmu), over_count);
+  }
+  P mean, invstd, sum_dy, sum_dy_xmu;
+  uint32_t weight;
+};
 
 struct Planes {
   FastDivisor inner;
@@ -59,7 +84,7 @@ struct Planes {
 };
 
 template <class T, class P>
-__global__ void __launch_bounds__(kThreads ANYACL_DEV_BN) Flat(Params p, Planes planes, bool aligned) {
+__global__ void __launch_bounds__(kThreads, 6) Flat(Params p, Planes planes, bool aligned) {
   constexpr int kV = kLanes<T>;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV;
   const int64_t count = p.outer * p.c * p.inner;
@@ -68,9 +93,6 @@ __global__ void __launch_bounds__(kThreads ANYACL_DEV_BN) Flat(Params p, Planes 
   const bool whole = aligned && left == kV;
   const uint4 dy_bits = LoadVector(static_cast<const T*>(p.dy.data) + i, left, whole);
   const uint4 x_bits = LoadVector(static_cast<const T*>(p.x.data) + i, left, whole);
-
-  float counters = 0;
-  for (int k = 0; k < p.counter_count; ++k) counters += Load(p.counter, k);
   int rest;  // elements of this plane from i on, as far as they matter
   uint32_t c;
   if (planes.small) {
@@ -82,25 +104,30 @@ __global__ void __launch_bounds__(kThreads ANYACL_DEV_BN) Flat(Params p, Planes 
     rest = static_cast<int>(min((plane + 1) * p.inner - i, int64_t{kV}));
     c = static_cast<uint32_t>(plane % p.c);
   }
-  const Channel one = LoadChannel<P>(p, c, counters);
-  const Channel two = rest < kV ? LoadChannel<P>(p, c + 1 < p.c ? c + 1 : 0, counters) : one;
-
+  const LoadedChannel<P> loaded(p, c);
+  const float over_count = OverCount(p);
+  const Channel one = loaded.Ready(p, over_count);
   float dy[kV], x[kV];
   Unpack<T>(dy_bits, dy);
   Unpack<T>(x_bits, x);
+  if (rest >= kV) {
 #pragma unroll
-  for (int k = 0; k < kV; ++k) dy[k] = (k < rest ? one : two).Gradient(dy[k], x[k]);
+    for (int k = 0; k < kV; ++k) dy[k] = one.Gradient(dy[k], x[k]);
+  } else {
+    const Channel two = LoadedChannel<P>(p, c + 1 < p.c ? c + 1 : 0).Ready(p, over_count);
+#pragma unroll
+    for (int k = 0; k < kV; ++k) dy[k] = (k < rest ? one : two).Gradient(dy[k], x[k]);
+  }
   StoreVector(static_cast<T*>(p.dx) + i, Pack<T>(dy), left, whole);
 }
 
 bool FitsFlat(const Params& p) {
-  const DType dtype = p.x.dtype, channel = p.mean.dtype;
-  const bool one_dtype = p.dy.dtype == dtype && p.dx_dtype == dtype;
-  const bool one_channel_dtype = p.invstd.dtype == channel && p.sum_dy.dtype == channel &&
-                                 p.sum_dy_xmu.dtype == channel;
-  return one_dtype && one_channel_dtype && (channel == dtype || channel == DType::kF32) &&
-         p.inner >= 16 / static_cast<int64_t>(SizeOf(dtype)) && p.counter_count <= kMaxCounters &&
-         p.c < (int64_t{1} << 31);
+  const DType channel = p.mean.dtype;
+  return p.dy.dtype == p.x.dtype && p.dx_dtype == p.x.dtype && p.invstd.dtype == channel &&
+         p.sum_dy.dtype == channel && p.sum_dy_xmu.dtype == channel &&
+         (channel == p.x.dtype || channel == DType::kF32) &&
+         p.inner >= 16 / static_cast<int64_t>(SizeOf(p.x.dtype)) &&
+         p.counter_count <= kMaxCounters && p.c < (int64_t{1} << 31);
 }
 
 void RunFlat(const Params& p, const Launch& launch) {
@@ -122,6 +149,28 @@ void RunFlat(const Params& p, const Launch& launch) {
   });
 }
 
+// ---- few: any dtypes, one element per thread, where a second launch would cost more ----
+
+constexpr int64_t kFewElements = 1 << 16;
+
+__global__ void __launch_bounds__(kThreads) Few(Params p) {
+  const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= p.outer * p.c * p.inner) return;
+  const uint32_t c = i / static_cast<uint32_t>(p.inner) % static_cast<uint32_t>(p.c);
+  const uint32_t dy = In(p.dy).Raw(i), x = In(p.x).Raw(i);
+  const Channel channel = AnyChannel(p, c, OverCount(p));
+  StoreAs(p.dx, p.dx_dtype, i, channel.Gradient(In(p.dy).Decode(dy), In(p.x).Decode(x)));
+}
+
+bool FitsFew(const Params& p) {
+  return Elements(p) <= kFewElements && p.counter_count <= kMaxCounters;
+}
+
+void RunFew(const Params& p, const Launch& launch) {
+  LaunchKernel<Few>(launch,
+                    {.blocks = CeilDiv<int64_t>(Elements(p), kThreads), .threads = kThreads}, p);
+}
+
 // ---- simple: any dtypes, short planes (channels last), many counters ----
 
 // One block per 256 channels; each adds up the counters, in the same order.
@@ -129,7 +178,7 @@ __global__ void __launch_bounds__(kThreads) FoldChannels(Params p) {
   __shared__ double sums[kThreads];
   double sum = 0;
   for (int64_t i = threadIdx.x; i < p.counter_count; i += kThreads) {
-    sum += Load(p.counter, i);
+    sum += In(p.counter)[i];
   }
   sums[threadIdx.x] = sum;
   __syncthreads();
@@ -139,9 +188,7 @@ __global__ void __launch_bounds__(kThreads) FoldChannels(Params p) {
 
   const int64_t c = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (c >= p.c) return;
-  static_cast<Channel*>(p.scratch)[c] =
-      MakeChannel(Load(p.mean, c), Load(p.invstd, c), p.weight.data ? Load(p.weight, c) : 1.0f,
-                  Load(p.sum_dy, c), Load(p.sum_dy_xmu, c), static_cast<float>(count));
+  static_cast<Channel*>(p.scratch)[c] = AnyChannel(p, c, __frcp_rn(static_cast<float>(count)));
 }
 
 constexpr int kOctet = 8;  // elements of one thread: 16 bytes of a 16-bit type, 32 of FLOAT
@@ -212,8 +259,8 @@ int64_t SimpleScratch(const void* params) {
 }
 
 void RunSimple(const Params& p, const Launch& launch) {
-  LaunchKernel<FoldChannels>(
-      launch, {.blocks = CeilDiv<int64_t>(p.c, kThreads), .threads = kThreads}, p);
+  LaunchKernel<FoldChannels>(launch,
+                             {.blocks = CeilDiv<int64_t>(p.c, kThreads), .threads = kThreads}, p);
   LaunchKernel<Simple>(
       launch, {.blocks = CeilDiv<int64_t>(Elements(p), kThreads * kOctet), .threads = kThreads}, p,
       Aligned({p.dy.data, p.x.data, p.dx}));
@@ -221,6 +268,7 @@ void RunSimple(const Params& p, const Launch& launch) {
 
 constexpr Kernel kKernels[] = {
     MakeKernel<Params, FitsFlat, RunFlat>("flat"),
+    MakeKernel<Params, FitsFew, RunFew>("few"),
     MakeKernel<Params, FitsAlways, RunSimple>("simple", SimpleScratch),
 };
 

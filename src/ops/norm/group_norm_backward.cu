@@ -4,8 +4,8 @@
 // GroupNormBackward on CUDA. Which way is taken depends on a group's channels and HxW, so that a sample has
 // the same dx in any batch:
 //
-//   small     up to 1024 elements: up to a warp per group
-//   cluster   up to 160 chunks of a warp (163840 FLOAT elements): a cluster of blocks per group
+//   small     up to 512 elements: up to a warp per group
+//   cluster   up to 128 chunks of a warp (131072 FLOAT elements): a cluster of blocks per group
 //   grid      what 128 blocks can hold (4 Mi elements): as many blocks as that takes per group
 //   simple    everything else, channels last, and GPUs without clusters: sums first, then a second read
 //
@@ -23,6 +23,30 @@ namespace {
 
 constexpr int kThreads = 256;
 
+// The sums of a lane; short sums are added up, so that rounding does not grow with the length of a plane.
+class LongSums {
+ public:
+  __device__ void Add(float dy, float xhat) {
+    part_db_ += dy;
+    part_ds_ = __fmaf_rn(dy, xhat, part_ds_);
+    if (++count_ % 128 == 0) Flush();
+  }
+  __device__ float2 Total() {
+    Flush();
+    return total_;
+  }
+
+ private:
+  __device__ void Flush() {
+    total_.x += part_db_;
+    total_.y += part_ds_;
+    part_db_ = part_ds_ = 0;
+  }
+  float2 total_{};
+  float part_db_ = 0, part_ds_ = 0;
+  int count_ = 0;
+};
+
 // One warp per plane (n, c), for short planes.
 template <class T>
 __global__ void __launch_bounds__(kThreads) SumsOfPlanes(Call call, float* partials) {
@@ -30,15 +54,14 @@ __global__ void __launch_bounds__(kThreads) SumsOfPlanes(Call call, float* parti
   if (plane >= call.n * call.c) return;
   const int64_t n = plane / call.c, c = plane % call.c;
   const float mean = call.mean[plane / call.channels], rstd = call.rstd[plane / call.channels];
-  float db = 0, ds = 0;
+  LongSums sums;
+#pragma unroll 4
   for (int64_t s = threadIdx.x % kWarp; s < call.hxw; s += kWarp) {
     const float dy = ToFloat(static_cast<const T*>(call.dy)[plane * call.hxw + s]);
     const float x = ToFloat(static_cast<const T*>(call.x)[plane * call.hxw + s]);
-    db += dy;
-    ds += dy * ((x - mean) * rstd);
+    sums.Add(dy, Normal(x, mean, rstd));
   }
-  db = WarpSum(db);
-  ds = WarpSum(ds);
+  const float db = WarpSum(sums.Total().x), ds = WarpSum(sums.Total().y);
   if (threadIdx.x % kWarp != 0) return;
   partials[n * 2 * call.c + c] = db;
   partials[n * 2 * call.c + call.c + c] = ds;
@@ -52,7 +75,7 @@ __global__ void __launch_bounds__(kThreads) SumsChannelsLast(Call call, float* p
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int64_t columns = CeilDiv<int64_t>(call.c, kWarp);
   const int64_t n = blockIdx.x / columns, c = blockIdx.x % columns * kWarp + lane;
-  float db = 0, ds = 0;
+  LongSums mine;
   if (c < call.c) {
     const int64_t group = n * call.groups + c / call.channels;
     const float mean = call.mean[group], rstd = call.rstd[group];
@@ -60,12 +83,11 @@ __global__ void __launch_bounds__(kThreads) SumsChannelsLast(Call call, float* p
     for (int64_t s = warp; s < call.hxw; s += kWarps) {
       const int64_t i = (n * call.hxw + s) * call.c + c;
       const float dy = ToFloat(static_cast<const T*>(call.dy)[i]);
-      db += dy;
-      ds += dy * ((ToFloat(static_cast<const T*>(call.x)[i]) - mean) * rstd);
+      mine.Add(dy, Normal(ToFloat(static_cast<const T*>(call.x)[i]), mean, rstd));
     }
   }
-  sums[0][warp][lane] = db;
-  sums[1][warp][lane] = ds;
+  sums[0][warp][lane] = mine.Total().x;
+  sums[1][warp][lane] = mine.Total().y;
   __syncthreads();
   if (warp > 1 || c >= call.c) return;
   float total = 0;
@@ -74,7 +96,8 @@ __global__ void __launch_bounds__(kThreads) SumsChannelsLast(Call call, float* p
 }
 
 // One warp per group: c1 and c2.
-__global__ void __launch_bounds__(kThreads) TermsOfGroups(Call call, const float* partials, float2* terms) {
+__global__ void __launch_bounds__(kThreads)
+    TermsOfGroups(Call call, const float* partials, float2* terms) {
   const int64_t group = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
   if (group >= call.n * call.groups) return;
   const int64_t first = group % call.groups * call.channels;
@@ -85,15 +108,15 @@ __global__ void __launch_bounds__(kThreads) TermsOfGroups(Call call, const float
     c1 += gamma * sums[c];
     c2 += gamma * sums[call.c + c];
   }
-  const float size = static_cast<float>(call.size);
-  c1 = WarpSum(c1) / size;
-  c2 = WarpSum(c2) / size;
+  c1 = WarpSum(c1) * call.over_size;
+  c2 = WarpSum(c2) * call.over_size;
   if (threadIdx.x % kWarp == 0) terms[group] = {c1, c2};
 }
 
 // One thread per element.
 template <class T, class Index>
-__global__ void __launch_bounds__(kThreads) Gradients(Call call, const float2* terms, bool channels_last) {
+__global__ void __launch_bounds__(kThreads)
+    Gradients(Call call, const float2* terms, bool channels_last) {
   const Index i = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
   const Index channels = static_cast<Index>(call.c), hxw = static_cast<Index>(call.hxw);
   if (i >= static_cast<Index>(call.n) * channels * hxw) return;
@@ -103,8 +126,8 @@ __global__ void __launch_bounds__(kThreads) Gradients(Call call, const float2* t
   const float mean = call.mean[group], rstd = call.rstd[group];
   const float2 term = terms[group];
   const float dy = ToFloat(static_cast<const T*>(call.dy)[i]);
-  const float xhat = (ToFloat(static_cast<const T*>(call.x)[i]) - mean) * rstd;
-  static_cast<T*>(call.dx)[i] = FromFloat<T>(rstd * (call.Gamma(c) * dy - term.x - xhat * term.y));
+  const float x = ToFloat(static_cast<const T*>(call.x)[i]);
+  static_cast<T*>(call.dx)[i] = FromFloat<T>(Line(mean, rstd, call.Gamma(c), term).At(dy, x));
 }
 
 int64_t PartialsBytes(const Params& p) {
@@ -120,17 +143,21 @@ void RunSimple(const Params& p, const Launch& launch) {
   const bool empty = p.n == 0 || p.hxw == 0;
   if (empty) return LaunchParameters(p, partials, 0, launch);
   const Call call(p);
-  float2* const terms = reinterpret_cast<float2*>(static_cast<unsigned char*>(p.scratch) + PartialsBytes(p));
-  const auto blocks_of_warps = [](int64_t warps) { return CeilDiv<int64_t>(warps, kThreads / kWarp); };
+  float2* const terms =
+      reinterpret_cast<float2*>(static_cast<unsigned char*>(p.scratch) + PartialsBytes(p));
+  const auto blocks_of_warps = [](int64_t warps) {
+    return CeilDiv<int64_t>(warps, kThreads / kWarp);
+  };
   WithType(p.dtype, [&]<class T>() {
     if (p.channels_last) {
-      LaunchKernel<SumsChannelsLast<T>>(launch, {.blocks = p.n * CeilDiv<int64_t>(p.c, kWarp)}, call,
-                                        partials);
+      LaunchKernel<SumsChannelsLast<T>>(launch, {.blocks = p.n * CeilDiv<int64_t>(p.c, kWarp)},
+                                        call, partials);
     } else {
       LaunchKernel<SumsOfPlanes<T>>(launch, {.blocks = blocks_of_warps(p.n * p.c)}, call, partials);
     }
     if (p.dx) {
-      LaunchKernel<TermsOfGroups>(launch, {.blocks = blocks_of_warps(p.n * p.groups)}, call, partials, terms);
+      LaunchKernel<TermsOfGroups>(launch, {.blocks = blocks_of_warps(p.n * p.groups)}, call,
+                                  partials, terms);
       const int64_t count = p.n * p.c * p.hxw;
       const LaunchShape shape{.blocks = CeilDiv<int64_t>(count, kThreads)};
       if (count < (int64_t{1} << 31)) {
@@ -147,12 +174,17 @@ void RunSimple(const Params& p, const Launch& launch) {
 
 void RunCluster(const Params& p, const Launch& launch) {
   if (CutGroup(p).cluster > 1 && !HasClusters(launch.device)) return RunSimple(p, launch);
-  WithType(p.dtype, [&]<class T>() { LaunchCluster<T>(p, launch); });
+  WithType(p.dtype, [&]<class T>() {
+    Aligned(p, p.hxw) ? LaunchCluster<T, true>(p, launch) : LaunchCluster<T, false>(p, launch);
+  });
 }
 
 void RunGrid(const Params& p, const Launch& launch) {
   bool done = false;
-  WithType(p.dtype, [&]<class T>() { done = LaunchGrid<T>(p, SimpleScratch(p), launch); });
+  WithType(p.dtype, [&]<class T>() {
+    done = Aligned(p, p.hxw) ? LaunchGrid<T, true>(p, PartialsBytes(p), launch)
+                             : LaunchGrid<T, false>(p, PartialsBytes(p), launch);
+  });
   if (!done) RunSimple(p, launch);
 }
 
@@ -163,12 +195,14 @@ int64_t ScratchOf(const void* params) {
   return bytes(*static_cast<const Params*>(params));
 }
 
-int64_t GridAndSimpleScratch(const Params& p) { return SimpleScratch(p) + GridScratch(); }
+int64_t GridOrSimpleScratch(const Params& p) {
+  return std::max(SimpleScratch(p), PartialsBytes(p) + GridScratch());
+}
 
 constexpr Kernel kKernels[] = {
     MakeKernel<Params, FitsSmall, RunSmall>("small", ScratchOf<SmallScratch>),
     MakeKernel<Params, FitsCluster, RunCluster>("cluster", ScratchOf<SimpleScratch>),
-    MakeKernel<Params, FitsGrid, RunGrid>("grid", ScratchOf<GridAndSimpleScratch>),
+    MakeKernel<Params, FitsGrid, RunGrid>("grid", ScratchOf<GridOrSimpleScratch>),
     MakeKernel<Params, FitsAlways, RunSimple>("simple", ScratchOf<SimpleScratch>),
 };
 

@@ -29,9 +29,16 @@ struct Call {
         groups(p.groups),
         channels(p.c / p.groups),
         size(p.c / p.groups * p.hxw),
+        over_size(1 / static_cast<float>(p.c / p.groups * p.hxw)),
         wants_parameters(p.dgamma || p.dbeta) {}
 
   __device__ float Gamma(int64_t c) const { return gamma.data ? gamma[c] : 1.0f; }
+
+  // The sample of group number i of all; 64-bit division takes a third of a microsecond.
+  __device__ int64_t SampleOf(int64_t i) const {
+    return n * groups <= UINT32_MAX ? static_cast<uint32_t>(i) / static_cast<uint32_t>(groups)
+                                    : i / groups;
+  }
 
   const void* dy;
   const void* x;
@@ -45,6 +52,7 @@ struct Call {
   int64_t groups;
   int64_t channels;  // of one group
   int64_t size;      // elements of one group
+  float over_size;   // 1 / size
   bool wants_parameters;
 };
 
@@ -54,46 +62,54 @@ struct alignas(16) Sums {
   float weighted_db, weighted_ds;
 };
 
-// Sums over the vector `dy`, `x`, of which `count` elements exist; what does not exist must not turn an
-// infinite mean into a NaN.
-template <class T>
+// No product is fused but where it says so: all variants of a kernel round alike.
+__device__ inline float Normal(float x, float mean, float rstd) {
+  return __fmul_rn(x - mean, rstd);
+}
+
+// Sums over the vector `dy`, `x`, of which `count` elements exist (an aligned one is whole). What does not
+// exist must not turn an infinite mean into a NaN.
+template <bool kAligned, class T>
 __device__ inline void AddVector(const uint4& dy_bits, const uint4& x_bits, int count, float mean,
                                  float rstd, float& db, float& ds) {
   float dy[kLanes<T>], x[kLanes<T>];
   Unpack<T>(dy_bits, dy);
   Unpack<T>(x_bits, x);
-  if (count >= kLanes<T>) {
 #pragma unroll
-    for (int j = 0; j < kLanes<T>; ++j) {
-      db += dy[j];
-      ds += dy[j] * ((x[j] - mean) * rstd);
-    }
-  } else {
-#pragma unroll
-    for (int j = 0; j < kLanes<T>; ++j) {
-      if (j >= count) break;
-      db += dy[j];
-      ds += dy[j] * ((x[j] - mean) * rstd);
-    }
+  for (int j = 0; j < kLanes<T>; ++j) {
+    if (!kAligned && j >= count) break;
+    db += dy[j];
+    ds = __fmaf_rn(dy[j], Normal(x[j], mean, rstd), ds);
   }
 }
 
-// dx of a vector inside one channel.
+// dx = a * dy + b * (x - mean) + c inside one channel.
+struct Line {
+  __device__ Line(float mean, float rstd, float gamma, float2 terms) : mean(mean) {
+    a = __fmul_rn(rstd, gamma);
+    b = __fmul_rn(-rstd, __fmul_rn(rstd, terms.y));
+    c = __fmul_rn(-rstd, terms.x);
+  }
+  __device__ float At(float dy, float x) const {
+    return __fmaf_rn(a, dy, __fmaf_rn(b, x - mean, c));
+  }
+  float mean, a, b, c;
+};
+
 template <class T>
-__device__ inline uint4 GradientVector(const uint4& dy_bits, const uint4& x_bits, float mean, float rstd,
-                                       float gamma, float c1, float c2) {
+__device__ inline uint4 GradientVector(const uint4& dy_bits, const uint4& x_bits,
+                                       const Line& line) {
   float dy[kLanes<T>], x[kLanes<T>];
   Unpack<T>(dy_bits, dy);
   Unpack<T>(x_bits, x);
 #pragma unroll
-  for (int j = 0; j < kLanes<T>; ++j) {
-    dy[j] = rstd * (gamma * dy[j] - c1 - (x[j] - mean) * rstd * c2);
-  }
+  for (int j = 0; j < kLanes<T>; ++j) dy[j] = line.At(dy[j], x[j]);
   return Pack<T>(dy);
 }
 
 // dgamma and dbeta from `rows` rows of partial sums [2][C]: db, then ds.
-inline void LaunchParameters(const Params& p, const float* partials, int64_t rows, const Launch& launch) {
+inline void LaunchParameters(const Params& p, const float* partials, int64_t rows,
+                             const Launch& launch) {
   if (!p.dgamma && !p.dbeta) return;
   LaunchColumnSums(launch, {partials, rows, 2 * p.c, p.c, p.dbeta, p.dgamma, p.param_dtype});
 }

@@ -11,13 +11,10 @@
 
 namespace anyacl::cuda::group_norm {
 
-constexpr int kChunkVectors = 8;  // of one lane
+constexpr int kChunkVectors = 8;     // of one lane
+constexpr int64_t kMinVectors = 64;  // of a channel: below it most lanes of a warp would idle
 constexpr int kMaxCluster = 8;
-#ifndef ANYACL_DEV_WARPS
-#define ANYACL_DEV_WARPS 20
-#endif
-inline int g_dev_max_warps = ANYACL_DEV_WARPS;
-constexpr int kMaxWarps = 20;  // 160 KiB of slots
+constexpr int kMaxWarps = 16;  // so that 128 registers are left for each thread
 constexpr int kMaxChunks = kMaxCluster * kMaxWarps;
 
 // How a group is cut; a function of the shape alone.
@@ -34,24 +31,25 @@ inline Cut CutGroup(const Params& p) {
   const int64_t vectors = CeilDiv<int64_t>(p.hxw, lanes);
   const int64_t per_channel = CeilDiv<int64_t>(vectors, kWarp * kChunkVectors);
   const int64_t chunks = p.c / p.groups * per_channel;
-  if (chunks > kMaxChunks) return {};
+  if (chunks > kMaxChunks || vectors < kMinVectors) return {};
   Cut cut{static_cast<int>(per_channel), static_cast<int>(CeilDiv(vectors, per_channel)),
           static_cast<int>(chunks), 1, 0};
-  while (cut.cluster * g_dev_max_warps < cut.chunks) cut.cluster *= 2;
+  while (cut.cluster * kMaxWarps < cut.chunks) cut.cluster *= 2;
   cut.warps = CeilDiv(cut.chunks, cut.cluster);
   return cut;
 }
 
-template <class T>
+template <class T, bool kAligned>
 class ClusterKernel {
   static constexpr int kV = kLanes<T>;
 
  public:
-  __device__ ClusterKernel(const Call& call, const Cut& cut, float* partials, bool aligned, uint4* shared)
+  __device__ ClusterKernel(const Call& call, const Cut& cut, float* partials, uint4* shared,
+                           MailCounters& mail)
       : call_(call),
+        mail_(mail),
         cut_(cut),
         partials_(partials),
-        aligned_(aligned),
         lane_(threadIdx.x % kWarp),
         rank_(blockIdx.x % cut.cluster),
         chunk_(rank_ * cut.warps + threadIdx.x / kWarp),
@@ -62,15 +60,17 @@ class ClusterKernel {
 
   __device__ void Run(int64_t clusters) {
     LetNextKernelStart();
+    if (cut_.cluster > 1) OpenMail(mail_);
     const int64_t groups = call_.n * call_.groups;
     int64_t group = blockIdx.x / cut_.cluster;
     Copy(group);
     Numbers3 next = LoadNumbers(group);
-    int parity = 0;
+    uint32_t round = 0;
 #pragma unroll 1
     for (; group < groups; group += clusters) {
-      const float mean = call_.mean.Decode(next.mean), rstd = call_.rstd.Decode(next.rstd);
-      const float gamma = call_.gamma.data ? call_.gamma.Decode(next.gamma) : 1.0f;
+      const float mean = call_.mean.DecodeAs<T>(next.mean),
+                  rstd = call_.rstd.DecodeAs<T>(next.rstd);
+      const float gamma = call_.gamma.data ? call_.gamma.DecodeAs<T>(next.gamma) : 1.0f;
       uint4 dy[kChunkVectors], x[kChunkVectors];
       __pipeline_wait_prior(0);
 #pragma unroll
@@ -80,13 +80,9 @@ class ClusterKernel {
       }
       Copy(group + clusters);
       next = LoadNumbers(group + clusters);
-      const float2 terms = Terms(dy, x, mean, rstd, gamma, group, parity);
-      if (call_.dx) Write(dy, x, mean, rstd, gamma, terms, group);
-      parity ^= 1;
+      const float2 terms = Terms(dy, x, mean, rstd, gamma, group, round++);
+      if (call_.dx) Write(dy, x, Line(mean, rstd, gamma, terms), group);
     }
-#if __CUDA_ARCH__ >= 900
-    if (cut_.cluster > 1) cg::this_cluster().sync();  // nobody ends while others may write to its memory
-#endif
   }
 
  private:
@@ -115,8 +111,8 @@ class ClusterKernel {
       const T* const x = static_cast<const T*>(call_.x) + At(group);
 #pragma unroll
       for (int k = 0; k < kChunkVectors; ++k) {
-        CopyVector(Slot(0, k), dy + k * kStep, Count(k), aligned_);
-        CopyVector(Slot(1, k), x + k * kStep, Count(k), aligned_);
+        CopyVector<kAligned>(Slot(0, k), dy + k * kStep, Count(k));
+        CopyVector<kAligned>(Slot(1, k), x + k * kStep, Count(k));
       }
     }
     __pipeline_commit();
@@ -124,33 +120,34 @@ class ClusterKernel {
 
   __device__ Numbers3 LoadNumbers(int64_t group) const {
     if (group >= call_.n * call_.groups || channel_ >= call_.channels) return {};
-    const int64_t channel = group % call_.groups * call_.channels + channel_;
-    return {call_.mean.Raw(group), call_.rstd.Raw(group), call_.gamma.data ? call_.gamma.Raw(channel) : 0};
+    const int64_t channel =
+        (group - call_.SampleOf(group) * call_.groups) * call_.channels + channel_;
+    return {call_.mean.Raw(group), call_.rstd.Raw(group),
+            call_.gamma.data ? call_.gamma.Raw(channel) : 0};
   }
 
   // c1 and c2 of the group. One barrier: the sums of the group before last may be overwritten, because
   // everybody has read them before the barrier of the last one.
-  __device__ float2 Terms(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors], float mean,
-                          float rstd, float gamma, int64_t group, int parity) {
+  __device__ float2 Terms(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors],
+                          float mean, float rstd, float gamma, int64_t group, uint32_t round) {
     __shared__ Sums chunks[2][kMaxChunks];
     Sums mine{};
 #pragma unroll
     for (int k = 0; k < kChunkVectors; ++k) {
-      if (Count(k) > 0) AddVector<T>(dy[k], x[k], Count(k), mean, rstd, mine.db, mine.ds);
+      if (Count(k) > 0) AddVector<kAligned, T>(dy[k], x[k], Count(k), mean, rstd, mine.db, mine.ds);
     }
     mine.db = WarpSum(mine.db);
     mine.ds = WarpSum(mine.ds);
     mine.weighted_db = gamma * mine.db;
     mine.weighted_ds = gamma * mine.ds;
+    const int parity = round % 2;
     if (cut_.cluster == 1) {
       if (lane_ == 0) chunks[parity][chunk_] = mine;
       __syncthreads();
     } else {
-#if __CUDA_ARCH__ >= 900
-      const cg::cluster_group cluster = cg::this_cluster();
-      if (lane_ < cut_.cluster) *cluster.map_shared_rank(&chunks[parity][chunk_], lane_) = mine;
-      cluster.sync();
-#endif
+      if (threadIdx.x == 0) ExpectMail(mail_, parity, cut_.cluster * cut_.warps * sizeof(Sums));
+      if (lane_ < cut_.cluster) SendMail(mail_, parity, &chunks[parity][chunk_], mine, lane_);
+      ReceiveMail(mail_, parity, round / 2);
     }
     if (rank_ == 0 && call_.wants_parameters) WriteChannelSums(chunks[parity], group);
     float2 terms{};
@@ -158,8 +155,7 @@ class ClusterKernel {
       terms.x += chunks[parity][i].weighted_db;
       terms.y += chunks[parity][i].weighted_ds;
     }
-    const float size = static_cast<float>(call_.size);
-    return {WarpSum(terms.x) / size, WarpSum(terms.y) / size};
+    return {WarpSum(terms.x) * call_.over_size, WarpSum(terms.y) * call_.over_size};
   }
 
   __device__ void WriteChannelSums(const Sums* chunks, int64_t group) {
@@ -169,39 +165,41 @@ class ClusterKernel {
         db += chunks[c * cut_.per_channel + i].db;
         ds += chunks[c * cut_.per_channel + i].ds;
       }
-      float* const row = partials_ + group / call_.groups * 2 * call_.c;
-      const int64_t channel = group % call_.groups * call_.channels + c;
+      const int64_t n = call_.SampleOf(group);
+      float* const row = partials_ + n * 2 * call_.c;
+      const int64_t channel = (group - n * call_.groups) * call_.channels + c;
       row[channel] = db;
       row[call_.c + channel] = ds;
     }
   }
 
-  __device__ void Write(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors], float mean,
-                        float rstd, float gamma, float2 terms, int64_t group) const {
+  __device__ void Write(const uint4 (&dy)[kChunkVectors], const uint4 (&x)[kChunkVectors],
+                        const Line& line, int64_t group) const {
     T* const to = static_cast<T*>(call_.dx) + At(group);
 #pragma unroll
     for (int k = 0; k < kChunkVectors; ++k) {
-      StoreVector(to + k * kStep, GradientVector<T>(dy[k], x[k], mean, rstd, gamma, terms.x, terms.y),
-                  Count(k), aligned_, Slot(2, 0));
+      StoreVector<kAligned>(to + k * kStep, GradientVector<T>(dy[k], x[k], line), Count(k),
+                            Slot(2, 0));
     }
   }
 
   const Call& call_;
+  MailCounters& mail_;
   const Cut& cut_;
   float* const partials_;  // [N][2][C]
-  const bool aligned_;
   const int lane_, rank_, chunk_, channel_;
   const int place_;  // of the lane's first element in its channel
   const int left_;   // elements from there to the end of the chunk
   uint4* const slots_;
 };
 
-template <class T>
+template <class T, bool kAligned>
 __global__ void __launch_bounds__(kMaxWarps* kWarp, 1)
-    GroupPerCluster(const __grid_constant__ Call call, const __grid_constant__ Cut cut, float* partials,
-                    int64_t clusters, bool aligned) {
-  extern __shared__ uint4 shared[];
-  ClusterKernel<T>(call, cut, partials, aligned, shared).Run(clusters);
+    GroupPerCluster(const __grid_constant__ Call call, const __grid_constant__ Cut cut,
+                    float* partials, int64_t clusters) {
+  ANYACL_SLOTS(shared);
+  __shared__ MailCounters mail;
+  ClusterKernel<T, kAligned>(call, cut, partials, shared, mail).Run(clusters);
 }
 
 inline bool FitsCluster(const Params& p) {
@@ -212,20 +210,21 @@ struct ResidentCache {
   std::atomic<int> of[kMaxDevices][kMaxCluster + 1][kMaxWarps + 1];
 };
 
-template <class T>
+template <class T, bool kAligned>
 void LaunchCluster(const Params& p, const Launch& launch) {
   const Cut cut = CutGroup(p);
-  LaunchShape shape{.threads = cut.warps * kWarp,
-                    .shared_bytes = int64_t{cut.warps} * kWarp * (2 * kChunkVectors + 1) * 16,
-                    .cluster = cut.cluster};
+  LaunchShape shape{
+      .threads = cut.warps * kWarp,
+      .shared_bytes = int64_t{cut.warps} * kWarp * (2 * kChunkVectors + !kAligned) * 16,
+      .cluster = cut.cluster};
   shape.blocks = cut.cluster;
   static ResidentCache cache;
-  const int resident = ResidentClusters<GroupPerCluster<T>>(
+  const int resident = ResidentClusters<GroupPerCluster<T, kAligned>>(
       cache.of[launch.device][cut.cluster][cut.warps], launch, shape);
   const int64_t clusters = std::min(p.n * p.groups, std::max<int64_t>(resident, 1));
   shape.blocks = clusters * cut.cluster;
   float* const partials = static_cast<float*>(p.scratch);
-  LaunchKernel<GroupPerCluster<T>>(launch, shape, Call(p), cut, partials, clusters, Aligned(p, p.hxw));
+  LaunchKernel<GroupPerCluster<T, kAligned>>(launch, shape, Call(p), cut, partials, clusters);
   LaunchParameters(p, partials, p.n, launch);
 }
 

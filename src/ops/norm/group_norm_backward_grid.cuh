@@ -12,7 +12,8 @@
 namespace anyacl::cuda::group_norm {
 
 constexpr int kGridThreads = 512;
-constexpr int kMaxTeam = 128;   // blocks of one group
+constexpr int kMaxTeam = 128;  // blocks of one group
+constexpr int64_t kMinBlockVectors = 1024;
 constexpr int kMaxTeams = 512;  // a GPU with more blocks than this leaves some idle
 
 // Vectors of one thread. A 16-bit group needs half the memory: two teams work side by side, one loads while
@@ -23,7 +24,10 @@ struct Hold {
   static constexpr int kRegisters = sizeof(T) == 4 ? 4 : 1;
   static constexpr int kBlocks = sizeof(T) == 4 ? 1 : 2;  // per multiprocessor
   static constexpr int64_t kElements = int64_t{kGridThreads} * (kShared + kRegisters) * kLanes<T>;
-  static constexpr int64_t kSharedBytes = int64_t{kGridThreads} * (2 * kShared + 1) * 16;
+  // Unaligned vectors need one slot more, which leaves no room for a second block.
+  static constexpr int64_t SharedBytes(bool aligned) {
+    return int64_t{kGridThreads} * (2 * kShared + !aligned) * 16;
+  }
 };
 
 struct Teams {
@@ -34,10 +38,9 @@ struct Teams {
   Sums* sums;         // [2][teams][blocks]
   unsigned* counter;  // [teams]: blocks that have arrived, ever
   float* partials;    // [N][2][C]
-  bool aligned;
 };
 
-template <class T>
+template <class T, bool kAligned>
 class GridKernel {
   static constexpr int kV = kLanes<T>;
   static constexpr int kShared = Hold<T>::kShared, kRegisters = Hold<T>::kRegisters;
@@ -61,24 +64,26 @@ class GridKernel {
     for (int k = 0; k < kShared; ++k) Copy(k, group);
 #pragma unroll
     for (int k = 0; k < kRegisters; ++k) Load(k, group);
+    LoadNumbers(group);
     unsigned round = 0;
 #pragma unroll 1
     for (; group < groups; group += teams_.count) {
       const int64_t next = group + teams_.count < groups ? group + teams_.count : -1;
-      const float mean = call_.mean[group], rstd = call_.rstd[group];
-      const float gamma = call_.Gamma(group % call_.groups * call_.channels + channel_);
+      const float mean = call_.mean.DecodeAs<T>(mean_), rstd = call_.rstd.DecodeAs<T>(rstd_);
+      const float gamma = call_.gamma.data ? call_.gamma.DecodeAs<T>(gamma_) : 1.0f;
+      LoadNumbers(next);
       Sums mine = BlockSums(mean, rstd);
       mine.weighted_db = gamma * mine.db;
       mine.weighted_ds = gamma * mine.ds;
-      const float2 terms = Meet(mine, group, round++);
-#pragma unroll
+      const Line line(mean, rstd, gamma, Meet(mine, group, round++));
+#pragma unroll 4
       for (int k = 0; k < kShared; ++k) {
-        Write(k, group, *Slot(0, k), *Slot(1, k), mean, rstd, gamma, terms);
+        Write(k, group, *Slot(0, k), *Slot(1, k), line);
         Copy(k, next);
       }
 #pragma unroll
       for (int k = 0; k < kRegisters; ++k) {
-        Write(kShared + k, group, dy_[k], x_[k], mean, rstd, gamma, terms);
+        Write(kShared + k, group, dy_[k], x_[k], line);
         Load(k, next);
       }
     }
@@ -102,8 +107,8 @@ class GridKernel {
   __device__ void Copy(int k, int64_t group) {
     if (group >= 0) {
       const int64_t at = At(k, group);
-      CopyVector(Slot(0, k), static_cast<const T*>(call_.dy) + at, Count(k), teams_.aligned);
-      CopyVector(Slot(1, k), static_cast<const T*>(call_.x) + at, Count(k), teams_.aligned);
+      CopyVector<kAligned>(Slot(0, k), static_cast<const T*>(call_.dy) + at, Count(k));
+      CopyVector<kAligned>(Slot(1, k), static_cast<const T*>(call_.x) + at, Count(k));
     }
     __pipeline_commit();
   }
@@ -111,8 +116,18 @@ class GridKernel {
     if (group < 0) return;
     const int64_t at = At(kShared + k, group);
     const int count = Count(kShared + k);
-    dy_[k] = LoadVector(static_cast<const T*>(call_.dy) + at, count, teams_.aligned, Slot(2, 0));
-    x_[k] = LoadVector(static_cast<const T*>(call_.x) + at, count, teams_.aligned, Slot(2, 0));
+    dy_[k] = LoadVector<kAligned>(static_cast<const T*>(call_.dy) + at, count, Slot(2, 0));
+    x_[k] = LoadVector<kAligned>(static_cast<const T*>(call_.x) + at, count, Slot(2, 0));
+  }
+
+  // Of one group and this block's channel, as they lie.
+  __device__ void LoadNumbers(int64_t group) {
+    if (group < 0) return;
+    mean_ = call_.mean.Raw(group);
+    rstd_ = call_.rstd.Raw(group);
+    if (!call_.gamma.data) return;
+    const int64_t g = group - call_.SampleOf(group) * call_.groups;
+    gamma_ = call_.gamma.Raw(g * call_.channels + channel_);
   }
 
   __device__ Sums BlockSums(float mean, float rstd) const {
@@ -122,11 +137,15 @@ class GridKernel {
 #pragma unroll
     for (int k = 0; k < kShared; ++k) {
       Arrived(k);
-      AddVector<T>(*Slot(0, k), *Slot(1, k), Count(k), mean, rstd, sums.db, sums.ds);
+      if (Count(k) > 0) {
+        AddVector<kAligned, T>(*Slot(0, k), *Slot(1, k), Count(k), mean, rstd, sums.db, sums.ds);
+      }
     }
 #pragma unroll
     for (int k = 0; k < kRegisters; ++k) {
-      AddVector<T>(dy_[k], x_[k], Count(kShared + k), mean, rstd, sums.db, sums.ds);
+      if (Count(kShared + k) > 0) {
+        AddVector<kAligned, T>(dy_[k], x_[k], Count(kShared + k), mean, rstd, sums.db, sums.ds);
+      }
     }
     sums.db = WarpSum(sums.db);
     sums.ds = WarpSum(sums.ds);
@@ -141,10 +160,13 @@ class GridKernel {
   // The copies of slot k and of those before it are complete.
   __device__ static void Arrived(int k) {
     switch (kShared - 1 - k) {
-#define ANYACL_WAIT(n) \
-  case n: __pipeline_wait_prior(n); break;
-      ANYACL_WAIT(0) ANYACL_WAIT(1) ANYACL_WAIT(2) ANYACL_WAIT(3) ANYACL_WAIT(4) ANYACL_WAIT(5)
-      ANYACL_WAIT(6) ANYACL_WAIT(7) ANYACL_WAIT(8) ANYACL_WAIT(9) ANYACL_WAIT(10) ANYACL_WAIT(11)
+#define ANYACL_WAIT(n)        \
+  case n:                     \
+    __pipeline_wait_prior(n); \
+    break;
+      ANYACL_WAIT(0)
+      ANYACL_WAIT(1) ANYACL_WAIT(2) ANYACL_WAIT(3) ANYACL_WAIT(4) ANYACL_WAIT(5) ANYACL_WAIT(6)
+          ANYACL_WAIT(7) ANYACL_WAIT(8) ANYACL_WAIT(9) ANYACL_WAIT(10) ANYACL_WAIT(11)
 #undef ANYACL_WAIT
     }
   }
@@ -172,9 +194,8 @@ class GridKernel {
         c1 += other.z;
         c2 += other.w;
       }
-      const float size = static_cast<float>(call_.size);
-      c1 = WarpSum(c1) / size;
-      c2 = WarpSum(c2) / size;
+      c1 = WarpSum(c1) * call_.over_size;
+      c2 = WarpSum(c2) * call_.over_size;
       if (threadIdx.x == 0) terms = {c1, c2};
     }
     __syncthreads();
@@ -186,22 +207,24 @@ class GridKernel {
     for (int64_t c = threadIdx.x; c < call_.channels; c += kGridThreads) {
       float db = 0, ds = 0;
       for (int i = 0; i < teams_.per_channel; ++i) {
-        const float4 one = __ldcg(reinterpret_cast<const float4*>(sums + c * teams_.per_channel + i));
+        const float4 one =
+            __ldcg(reinterpret_cast<const float4*>(sums + c * teams_.per_channel + i));
         db += one.x;
         ds += one.y;
       }
-      float* const row = teams_.partials + group / call_.groups * 2 * call_.c;
-      const int64_t channel = group % call_.groups * call_.channels + c;
+      const int64_t n = call_.SampleOf(group);
+      float* const row = teams_.partials + n * 2 * call_.c;
+      const int64_t channel = (group - n * call_.groups) * call_.channels + c;
       row[channel] = db;
       row[call_.c + channel] = ds;
     }
   }
 
-  __device__ void Write(int k, int64_t group, const uint4& dy, const uint4& x, float mean, float rstd,
-                        float gamma, float2 terms) const {
+  __device__ void Write(int k, int64_t group, const uint4& dy, const uint4& x,
+                        const Line& line) const {
     if (!call_.dx) return;
-    StoreVector(static_cast<T*>(call_.dx) + At(k, group),
-                GradientVector<T>(dy, x, mean, rstd, gamma, terms.x, terms.y), Count(k), teams_.aligned, Slot(2, 0));
+    StoreVector<kAligned>(static_cast<T*>(call_.dx) + At(k, group), GradientVector<T>(dy, x, line),
+                          Count(k), Slot(2, 0));
   }
 
   const Call& call_;
@@ -211,13 +234,14 @@ class GridKernel {
   const int left_;       // elements from there to the end of the chunk
   uint4* const slots_;
   uint4 dy_[kRegisters], x_[kRegisters];
+  uint32_t mean_ = 0, rstd_ = 0, gamma_ = 0;
 };
 
-template <class T>
+template <class T, bool kAligned>
 __global__ void __launch_bounds__(kGridThreads, Hold<T>::kBlocks)
     GroupPerGrid(const __grid_constant__ Call call, const __grid_constant__ Teams teams) {
-  extern __shared__ uint4 shared[];
-  GridKernel<T>(call, teams, shared).Run();
+  ANYACL_SLOTS(shared);
+  GridKernel<T, kAligned>(call, teams, shared).Run();
 }
 
 template <class T>
@@ -235,7 +259,8 @@ Teams MakeTeams(const Params& p) {
 inline bool FitsGrid(const Params& p) {
   int blocks = 0;
   WithType(p.dtype, [&]<class T>() { blocks = MakeTeams<T>(p).blocks; });
-  return p.n > 0 && p.hxw > 0 && !p.channels_last && blocks > 0;
+  const int64_t vectors = p.hxw * static_cast<int64_t>(SizeOf(p.dtype)) / 16;
+  return p.n > 0 && !p.channels_last && blocks > 0 && vectors >= kMinBlockVectors;
 }
 
 // Behind the partial sums: the sums of all blocks, and the counters.
@@ -244,12 +269,14 @@ inline int64_t GridScratch() {
 }
 
 // False when the device cannot hold a team.
-template <class T>
+template <class T, bool kAligned>
 bool LaunchGrid(const Params& p, int64_t partials_bytes, const Launch& launch) {
   Teams teams = MakeTeams<T>(p);
-  LaunchShape shape{.blocks = 1, .threads = kGridThreads, .shared_bytes = Hold<T>::kSharedBytes};
+  LaunchShape shape{
+      .blocks = 1, .threads = kGridThreads, .shared_bytes = Hold<T>::SharedBytes(kAligned)};
   static std::atomic<int> cache[kMaxDevices];
-  const int resident = ResidentClusters<GroupPerGrid<T>>(cache[launch.device], launch, shape);
+  const int resident =
+      ResidentClusters<GroupPerGrid<T, kAligned>>(cache[launch.device], launch, shape);
   teams.count = static_cast<int>(
       std::min<int64_t>(std::min(resident, kMaxTeams) / teams.blocks, p.n * p.groups));
   if (teams.count == 0) return false;
@@ -257,12 +284,11 @@ bool LaunchGrid(const Params& p, int64_t partials_bytes, const Launch& launch) {
   teams.partials = static_cast<float*>(p.scratch);
   teams.sums = reinterpret_cast<Sums*>(scratch + partials_bytes);
   teams.counter = reinterpret_cast<unsigned*>(teams.sums + 2 * kMaxTeams);
-  teams.aligned = Aligned(p, p.hxw);
   cudaMemsetAsync(teams.counter, 0, kMaxTeams * sizeof(unsigned),
                   static_cast<cudaStream_t>(launch.native_stream));
   shape.blocks = int64_t{teams.count} * teams.blocks;
   shape.cooperative = true;
-  LaunchKernel<GroupPerGrid<T>>(launch, shape, Call(p), teams);
+  LaunchKernel<GroupPerGrid<T, kAligned>>(launch, shape, Call(p), teams);
   LaunchParameters(p, teams.partials, p.n, launch);
   return true;
 }

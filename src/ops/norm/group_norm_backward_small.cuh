@@ -11,102 +11,139 @@
 
 namespace anyacl::cuda::group_norm {
 
-constexpr int64_t kSmallGroup = 1024;  // elements
+constexpr int64_t kSmallGroup = 512;  // elements
 constexpr int kSmallThreads = 256;
-#ifndef ANYACL_DEV_SMALL_BLOCKS
-#define ANYACL_DEV_SMALL_BLOCKS 528
-#endif
-constexpr int64_t kSmallBlocks = ANYACL_DEV_SMALL_BLOCKS;  // four per multiprocessor of an H200
+constexpr int kMaxSmallCluster = 8;    // blocks
+constexpr int64_t kSmallBlocks = 264;  // two per multiprocessor of an H200
 
 // How groups and samples are dealt to blocks.
 struct SmallGrid {
-  int64_t columns;  // blocks that it takes for all groups of one sample
-  int64_t slices;   // of the samples
-  int per_block;    // groups of one sample in one block
-  int copies;       // samples in one block
-  float* partials;  // [slices][2][C]
+  unsigned columns;  // blocks that it takes for all groups of one sample
+  unsigned slices;   // of the samples
+  int per_block;     // groups of one sample in one block
+  int copies;        // samples in one block
+  float* partials;   // [slices][2][C]
   void* dgamma;
   void* dbeta;
   bool one_cluster;  // of `slices` blocks, which finish dgamma and dbeta themselves
-  bool aligned;
+  FastDivisor by_columns, by_per_block, by_channels, by_hxw, by_length;
 };
 
-template <class T, int kTeam, int kVectors, int kSamples>
+// kOneChannel: no vector meets two channels. Sums are taken in another order then, so it follows from the shape.
+template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
 class SmallKernel {
   static constexpr int kV = kLanes<T>;
-  static constexpr int kPlaces = kTeam * kVectors * kV;  // of one team
+  static constexpr int kParts =
+      kOneChannel ? 1 : kV;  // of a vector that may have channels of their own
+  static constexpr int kPlaces = kTeam * kVectors * kParts;  // of one team
 
  public:
-  __device__ SmallKernel(const Call& call, const SmallGrid& grid)
+  __device__ SmallKernel(const Call& call, const SmallGrid& grid, MailCounters& mail)
       : call_(call),
         grid_(grid),
-        slice_(blockIdx.x / grid.columns),
+        mail_(mail),
+        slice_(grid.by_columns.Divide(blockIdx.x)),
         team_(threadIdx.x / kTeam),
         lane_(threadIdx.x % kTeam),
-        copy_(team_ / grid.per_block),
-        first_group_(blockIdx.x % grid.columns * grid.per_block),
-        group_(first_group_ + team_ % grid.per_block),
+        copy_(static_cast<int>(grid.by_per_block.Divide(team_))),
+        first_group_(int64_t{blockIdx.x - slice_ * grid.columns} * grid.per_block),
+        group_(first_group_ + team_ - copy_ * grid.per_block),
         active_(copy_ < grid.copies && group_ < call.groups) {}
 
   __device__ void Run() {
     LetNextKernelStart();
+    if (grid_.one_cluster && grid_.slices > 1) OpenMail(mail_);
     LoadGamma();
-    const int64_t step = grid_.slices * grid_.copies * kSamples;
+    const int64_t step = int64_t{grid_.slices} * grid_.copies * kSamples;
+    const int64_t first = int64_t{slice_} * grid_.copies * kSamples;
+    const int64_t groups = step * call_.groups;
+    int64_t at = (first + copy_) * call_.groups + group_;
+    int64_t offset = at * call_.size + Place(0);
 #pragma unroll 1
-    for (int64_t n = slice_ * grid_.copies * kSamples; n < call_.n; n += step) Samples(n + copy_);
+    for (int64_t left = call_.n - first; left > 0; left -= step) {
+      AllSamples(left, at, offset);
+      at += groups;
+      offset += groups * call_.size;
+    }
     if (call_.wants_parameters) WriteParameters();
   }
 
  private:
   __device__ int Place(int k) const { return (k * kTeam + lane_) * kV; }
   __device__ int Count(int k) const { return static_cast<int>(call_.size) - Place(k); }
-  __device__ uint4* Slot() const {
-    extern __shared__ uint4 slots[];
-    return slots + threadIdx.x;
-  }
 
   __device__ void LoadGamma() {
+    const bool given = call_.gamma.data && active_;
+    uint32_t raw[kVectors][kParts];
+#pragma unroll
+    for (int k = 0; k < kVectors; ++k) {
+      const int hxw = static_cast<int>(call_.hxw);
+      int channel = static_cast<int>(grid_.by_hxw.Divide(Place(k))),
+          offset = Place(k) - channel * hxw;
+#pragma unroll
+      for (int j = 0; j < kParts; ++j) {
+        raw[k][j] = given && j < Count(k) ? call_.gamma.Raw(group_ * call_.channels + channel) : 0;
+        if (++offset == hxw) offset = 0, ++channel;
+      }
+    }
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
 #pragma unroll
-      for (int j = 0; j < kV; ++j) {
-        const int place = Place(k) + j;
-        gamma_[k][j] = 1;
-        if (call_.gamma.data && active_ && j < Count(k)) {
-          const uint32_t channel = static_cast<uint32_t>(place) / static_cast<uint32_t>(call_.hxw);
-          gamma_[k][j] = call_.gamma[group_ * call_.channels + channel];
-        }
+      for (int j = 0; j < kParts; ++j) {
+        gamma_[k][j] = given ? call_.gamma.DecodeAs<T>(raw[k][j]) : 1.0f;
         db_[k][j] = ds_[k][j] = 0;
       }
     }
   }
 
-  // Samples first, first + copies, ...: all are loaded before the first one is worked on.
-  __device__ void Samples(int64_t first) {
-    uint4 dy[kSamples][kVectors], x[kSamples][kVectors];
-    uint32_t mean[kSamples], rstd[kSamples];
-#pragma unroll
-    for (int u = 0; u < kSamples; ++u) {
-      const int64_t n = first + u * grid_.copies;
-      const bool exists = active_ && n < call_.n;
-      const int64_t at = n * call_.groups + group_;
-#pragma unroll
-      for (int k = 0; k < kVectors; ++k) {
-        const int count = exists ? Count(k) : 0;
-        const int64_t i = at * call_.size + Place(k);
-        dy[u][k] = LoadVector(static_cast<const T*>(call_.dy) + i, count, grid_.aligned, Slot());
-        x[u][k] = LoadVector(static_cast<const T*>(call_.x) + i, count, grid_.aligned, Slot());
+  // kSamples samples, `copies` apart, of which the first is group number `at` of all and starts for this
+  // thread at element `offset`; `left` samples follow the first of the block. All are loaded before the first
+  // one is worked on, unless that would be too many loads of single elements.
+  __device__ void AllSamples(int64_t left, int64_t at, int64_t offset) {
+    if constexpr (kAligned || kVectors == 1) {
+      Samples<kSamples>(left, at, offset);
+    } else {
+#pragma unroll 1
+      for (int u = 0; u < kSamples; ++u) {
+        const int64_t groups = int64_t{u} * grid_.copies * call_.groups;
+        Samples<1>(left - u * grid_.copies, at + groups, offset + groups * call_.size);
       }
-      mean[u] = exists ? call_.mean.Raw(at) : 0;
-      rstd[u] = exists ? call_.rstd.Raw(at) : 0;
-    }
-#pragma unroll
-    for (int u = 0; u < kSamples; ++u) {
-      Sample(first + u * grid_.copies, dy[u], x[u], call_.mean.Decode(mean[u]), call_.rstd.Decode(rstd[u]));
     }
   }
 
-  __device__ void Sample(int64_t n, const uint4 (&dy_bits)[kVectors], const uint4 (&x_bits)[kVectors],
+  template <int kCount>
+  __device__ void Samples(int64_t left, int64_t at, int64_t offset) {
+    const int64_t groups = grid_.copies * call_.groups;
+    const int64_t elements = groups * call_.size;
+    const int mine =
+        active_ ? static_cast<int>(min(left, int64_t{1} << 30)) - copy_ : 0;  // samples
+    uint4 dy[kCount][kVectors], x[kCount][kVectors];
+    uint32_t mean[kCount], rstd[kCount];
+#pragma unroll
+    for (int u = 0; u < kCount; ++u) {
+      const bool exists = u * grid_.copies < mine;
+      const T* const dy_at = static_cast<const T*>(call_.dy) + offset + u * elements;
+      const T* const x_at = static_cast<const T*>(call_.x) + offset + u * elements;
+#pragma unroll
+      for (int k = 0; k < kVectors; ++k) {
+        const int count = exists ? Count(k) : 0;
+        dy[u][k] = LoadVector(dy_at + k * kTeam * kV, count, kAligned);
+        x[u][k] = LoadVector(x_at + k * kTeam * kV, count, kAligned);
+      }
+      mean[u] = exists ? call_.mean.Raw(at + u * groups) : 0;
+      rstd[u] = exists ? call_.rstd.Raw(at + u * groups) : 0;
+    }
+#pragma unroll
+    for (int u = 0; u < kCount; ++u) {
+      if (u * grid_.copies >= left) break;  // for all threads of the block
+      T* const to = static_cast<T*>(call_.dx) + offset + u * elements;
+      Sample(call_.dx && u * grid_.copies < mine ? to : nullptr, dy[u], x[u],
+             call_.mean.DecodeAs<T>(mean[u]), call_.rstd.DecodeAs<T>(rstd[u]));
+    }
+  }
+
+  // Writes dx of a sample, unless `to` is null, and adds to the sums.
+  __device__ void Sample(T* to, const uint4 (&dy_bits)[kVectors], const uint4 (&x_bits)[kVectors],
                          float mean, float rstd) {
     float c1 = 0, c2 = 0;
 #pragma unroll
@@ -114,112 +151,140 @@ class SmallKernel {
       float dy[kV], x[kV];
       Unpack<T>(dy_bits[k], dy);
       Unpack<T>(x_bits[k], x);
+      float db = 0, ds = 0;
 #pragma unroll
       for (int j = 0; j < kV; ++j) {
-        const float xhat = j < Count(k) ? (x[j] - mean) * rstd : 0.0f;
-        db_[k][j] += dy[j];
-        ds_[k][j] += dy[j] * xhat;
-        c1 += gamma_[k][j] * dy[j];
-        c2 += gamma_[k][j] * dy[j] * xhat;
-      }
-    }
-    c1 = WarpSum<kTeam>(c1) / static_cast<float>(call_.size);
-    c2 = WarpSum<kTeam>(c2) / static_cast<float>(call_.size);
-    if (!call_.dx || !active_ || n >= call_.n) return;
-#pragma unroll
-    for (int k = 0; k < kVectors; ++k) {
-      float dy[kV], x[kV];
-      Unpack<T>(dy_bits[k], dy);
-      Unpack<T>(x_bits[k], x);
-#pragma unroll
-      for (int j = 0; j < kV; ++j) {
-        dy[j] = rstd * (gamma_[k][j] * dy[j] - c1 - (x[j] - mean) * rstd * c2);
-      }
-      const int64_t i = (n * call_.groups + group_) * call_.size + Place(k);
-      StoreVector(static_cast<T*>(call_.dx) + i, Pack<T>(dy), Count(k), grid_.aligned,
-                  Slot());
-    }
-  }
-
-  // Every place goes to shared memory; a warp adds the places of one channel in all copies.
-  __device__ void WriteParameters() {
-    extern __shared__ uint4 slots[];
-    float* const places = reinterpret_cast<float*>(slots);  // [teams][places of a team]
-    float* const totals = places + kSmallThreads * kVectors * kV;  // [2][channels of the block]
-    const int block_channels = grid_.per_block * static_cast<int>(call_.channels);
-#pragma unroll
-    for (int which = 0; which < 2; ++which) {
-      __syncthreads();
-#pragma unroll
-      for (int k = 0; k < kVectors; ++k) {
-#pragma unroll
-        for (int j = 0; j < kV; ++j) {
-          places[team_ * kPlaces + Place(k) + j] = which == 0 ? db_[k][j] : ds_[k][j];
+        // What does not exist must not turn an infinite mean into a NaN.
+        const float xhat = (kAligned ? 0 : j) < Count(k) ? Normal(x[j], mean, rstd) : 0.0f;
+        if constexpr (kOneChannel) {
+          db += dy[j];
+          ds = __fmaf_rn(dy[j], xhat, ds);
+        } else {
+          const float weighted = __fmul_rn(gamma_[k][j], dy[j]);
+          db_[k][j] += dy[j];
+          ds_[k][j] = __fmaf_rn(dy[j], xhat, ds_[k][j]);
+          c1 += weighted;
+          c2 = __fmaf_rn(weighted, xhat, c2);
         }
       }
-      __syncthreads();
-      for (int c = threadIdx.x / kWarp; c < block_channels; c += kSmallThreads / kWarp) {
-        const float sum = ChannelSum(places, c);
-        const int64_t channel = first_group_ * call_.channels + c;
-        if (threadIdx.x % kWarp != 0 || channel >= call_.c) continue;
-        if (grid_.one_cluster) totals[which * block_channels + c] = sum;
-        else grid_.partials[(slice_ * 2 + which) * call_.c + channel] = sum;
+      if constexpr (kOneChannel) {
+        db_[k][0] += db;
+        ds_[k][0] += ds;
+        c1 = __fmaf_rn(gamma_[k][0], db, c1);
+        c2 = __fmaf_rn(gamma_[k][0], ds, c2);
       }
     }
-    if (grid_.one_cluster) Finish(totals, block_channels);
-  }
-
-  __device__ float ChannelSum(const float* places, int c) const {
-    const int channels = static_cast<int>(call_.channels), hxw = static_cast<int>(call_.hxw);
-    const int first = c / channels * kPlaces + c % channels * hxw;
-    float sum = 0;
-    for (int i = threadIdx.x % kWarp; i < grid_.copies * hxw; i += kWarp) {
-      sum += places[i / hxw * grid_.per_block * kPlaces + first + i % hxw];
+    c1 = WarpSum<kTeam>(c1) * call_.over_size;
+    c2 = WarpSum<kTeam>(c2) * call_.over_size;
+    if (!to) return;
+#pragma unroll
+    for (int k = 0; k < kVectors; ++k) {
+      const Line line(mean, rstd, gamma_[k][0], {c1, c2});
+      uint4 dx;
+      if constexpr (kOneChannel) {
+        dx = GradientVector<T>(dy_bits[k], x_bits[k], line);
+      } else {
+        float dy[kV], x[kV];
+        Unpack<T>(dy_bits[k], dy);
+        Unpack<T>(x_bits[k], x);
+#pragma unroll
+        for (int j = 0; j < kV; ++j) {
+          dy[j] = Line(mean, rstd, gamma_[k][j], {c1, c2}).At(dy[j], x[j]);
+        }
+        dx = Pack<T>(dy);
+      }
+      StoreVector(to + k * kTeam * kV, dx, Count(k), kAligned);
     }
-    return WarpSum(sum);
   }
 
-  // The blocks of the cluster share the channels and add up each other's totals, in order.
-  __device__ void Finish(float* totals, int channels) {
-    int rank = 0, blocks = 1;
-#if __CUDA_ARCH__ >= 900
-    const cg::cluster_group cluster = cg::this_cluster();
-    rank = static_cast<int>(cluster.block_rank());
-    blocks = static_cast<int>(cluster.num_blocks());
-    cluster.sync();
-#else
+  // Every place goes to shared memory; a warp adds the places of one channel in all copies. db is x, ds is y.
+  __device__ void WriteParameters() {
+    ANYACL_SLOTS(shared);
+    float2* const places = reinterpret_cast<float2*>(shared);  // [teams][places of a team]
+    float2* const totals =
+        places + kSmallThreads * kVectors * kParts;  // one_cluster: [blocks][owned]
+    const int channels = grid_.per_block * static_cast<int>(call_.channels);
+#pragma unroll
+    for (int k = 0; k < kVectors; ++k) {
+#pragma unroll
+      for (int j = 0; j < kParts; ++j) {
+        places[team_ * kPlaces + (k * kTeam + lane_) * kParts + j] = {db_[k][j], ds_[k][j]};
+      }
+    }
     __syncthreads();
-#endif
-    for (int i = rank * kSmallThreads + threadIdx.x; i < 2 * channels; i += blocks * kSmallThreads) {
-      void* const to = i < channels ? grid_.dbeta : grid_.dgamma;
-      if (!to) continue;
-      float sum = 0;
-#if __CUDA_ARCH__ >= 900
-      for (int r = 0; r < blocks; ++r) sum += *cluster.map_shared_rank(totals + i, r);
-#else
-      sum = totals[i];
-#endif
-      StoreAs(to, call_.gamma.dtype, i < channels ? i : i - channels, sum);
+    const int owned = CeilDiv(channels, static_cast<int>(grid_.slices));
+    for (int c = threadIdx.x / kWarp; c < channels; c += kSmallThreads / kWarp) {
+      const float2 sum = ChannelSum(places, c);
+      const int64_t channel = first_group_ * call_.channels + c;
+      if (threadIdx.x % kWarp != 0 || channel >= call_.c) continue;
+      if (!grid_.one_cluster) {
+        float* const row = grid_.partials + int64_t{slice_} * 2 * call_.c;
+        row[channel] = sum.x;
+        row[call_.c + channel] = sum.y;
+      } else if (grid_.slices == 1) {
+        StoreParameters(c, sum);
+      } else {
+        const int owner = c / owned;
+        SendMail(mail_, 0, totals + slice_ * owned + c - owner * owned, sum, owner);
+      }
     }
-#if __CUDA_ARCH__ >= 900
-    cluster.sync();  // nobody ends while its memory is being read
-#endif
+    if (grid_.one_cluster && grid_.slices > 1) Finish(totals, channels, owned);
+  }
+
+  __device__ float2 ChannelSum(const float2* places, int c) const {
+    const int channels = static_cast<int>(call_.channels);
+    const int length = static_cast<int>(call_.hxw) * kParts / kV;  // places of a channel
+    const int group = static_cast<int>(grid_.by_channels.Divide(c));
+    const int first = group * kPlaces + (c - group * channels) * length;
+    float2 sum{};
+    for (int i = threadIdx.x % kWarp; i < grid_.copies * length; i += kWarp) {
+      const int copy = static_cast<int>(grid_.by_length.Divide(i));
+      const float2 place = places[copy * grid_.per_block * kPlaces + first + i - copy * length];
+      sum.x += place.x;
+      sum.y += place.y;
+    }
+    return {WarpSum(sum.x), WarpSum(sum.y)};
+  }
+
+  // The blocks of the cluster share the channels; each adds up what all sent it, in order.
+  __device__ void Finish(const float2* totals, int channels, int owned) {
+    const int first = static_cast<int>(slice_) * owned, mine = max(0, min(owned, channels - first));
+    if (threadIdx.x == 0) {
+      ExpectMail(mail_, 0, grid_.slices * static_cast<unsigned>(mine) * sizeof(float2));
+    }
+    ReceiveMail(mail_, 0, 0);
+    for (int i = threadIdx.x; i < mine; i += kSmallThreads) {
+      float2 sum{};
+      for (unsigned block = 0; block < grid_.slices; ++block) {
+        sum.x += totals[block * owned + i].x;
+        sum.y += totals[block * owned + i].y;
+      }
+      StoreParameters(first + i, sum);
+    }
+  }
+
+  __device__ void StoreParameters(int64_t c, float2 sum) const {
+    if (grid_.dbeta) StoreAs(grid_.dbeta, call_.gamma.dtype, c, sum.x);
+    if (grid_.dgamma) StoreAs(grid_.dgamma, call_.gamma.dtype, c, sum.y);
   }
 
   const Call& call_;
   const SmallGrid& grid_;
-  const int64_t slice_;
+  MailCounters& mail_;
+  const unsigned slice_;
   const int team_, lane_, copy_;
   const int64_t first_group_, group_;
   const bool active_;
-  float gamma_[kVectors][kV];
-  float db_[kVectors][kV], ds_[kVectors][kV];
+  float gamma_[kVectors][kParts];
+  float db_[kVectors][kParts], ds_[kVectors][kParts];
 };
 
-template <class T, int kTeam, int kVectors, int kSamples>
-__global__ void __launch_bounds__(kSmallThreads, kVectors * 16 / sizeof(T) > 8 ? 1 : 2)
+template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
+__global__ void __launch_bounds__(kSmallThreads,
+                                  !kOneChannel && kVectors * 16 / sizeof(T) > 8 ? 1 : 2)
     Small(const __grid_constant__ Call call, const __grid_constant__ SmallGrid grid) {
-  SmallKernel<T, kTeam, kVectors, kSamples>(call, grid).Run();
+  __shared__ MailCounters mail;
+  SmallKernel<T, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid, mail).Run();
 }
 
 inline SmallGrid MakeSmallGrid(const Params& p, int team, int samples) {
@@ -227,9 +292,10 @@ inline SmallGrid MakeSmallGrid(const Params& p, int team, int samples) {
   const int64_t teams = kSmallThreads / team;
   grid.per_block = static_cast<int>(std::min<int64_t>(p.groups, teams));
   grid.copies = static_cast<int>(teams / grid.per_block);
-  grid.columns = CeilDiv<int64_t>(p.groups, grid.per_block);
-  grid.slices = std::min(CeilDiv<int64_t>(p.n, grid.copies * samples),
-                         std::max<int64_t>(1, kSmallBlocks / grid.columns));
+  const int64_t columns = CeilDiv<int64_t>(p.groups, grid.per_block);
+  grid.columns = static_cast<unsigned>(columns);
+  grid.slices = static_cast<unsigned>(std::min(CeilDiv<int64_t>(p.n, grid.copies * samples),
+                                               std::max<int64_t>(1, kSmallBlocks / columns)));
   return grid;
 }
 
@@ -237,55 +303,69 @@ inline bool FitsSmall(const Params& p) {
   return p.n > 0 && p.hxw > 0 && p.c / p.groups * p.hxw <= kSmallGroup && !p.channels_last;
 }
 
-// Calls f.operator()<team, vectors, samples>() for the size of the groups.
+// Calls f.operator()<team, vectors, samples, one_channel>() for the shape of the groups.
 template <class T, class F>
-void WithSmallTeam(int64_t size, F&& f) {
-  const int64_t vectors = CeilDiv<int64_t>(size, kLanes<T>);
-  if (vectors <= 1) return f.template operator()<1, 1, 4>();
-  if (vectors <= 8) return f.template operator()<8, 1, 4>();
-  if (vectors <= 32) return f.template operator()<32, 1, 4>();
-  if (vectors <= 64) return f.template operator()<32, 2, 3>();
-  if (vectors <= 128) return f.template operator()<32, 4, 2>();
-  if constexpr (sizeof(T) == 4) return f.template operator()<32, 8, 1>();
+void WithSmallTeam(const Params& p, F&& f) {
+  const int64_t vectors = CeilDiv<int64_t>(p.c / p.groups * p.hxw, kLanes<T>);
+  if (p.hxw % kLanes<T> == 0) {
+    if (vectors <= 8) return f.template operator()<8, 1, 4, true>();
+    if (vectors <= 32) return f.template operator()<32, 1, 4, true>();
+    if (vectors <= 64) return f.template operator()<32, 2, 3, true>();
+    if constexpr (sizeof(T) == 4) return f.template operator()<32, 4, 2, true>();
+  } else {
+    if (vectors <= 1) return f.template operator()<1, 1, 4, false>();
+    if (vectors <= 8) return f.template operator()<8, 1, 4, false>();
+    if (vectors <= 32) return f.template operator()<32, 1, 4, false>();
+    if (vectors <= 64) return f.template operator()<32, 2, 2, false>();
+    if constexpr (sizeof(T) == 4) return f.template operator()<32, 4, 1, false>();
+  }
 }
 
 inline int64_t SmallScratch(const Params& p) {
   int64_t bytes = 0;
   WithType(p.dtype, [&]<class T>() {
-    WithSmallTeam<T>(p.c / p.groups * p.hxw, [&]<int kTeam, int kVectors, int kSamples>() {
-      bytes = MakeSmallGrid(p, kTeam, kSamples).slices * 2 * p.c * static_cast<int64_t>(sizeof(float));
+    WithSmallTeam<T>(p, [&]<int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
+      bytes = int64_t{MakeSmallGrid(p, kTeam, kSamples).slices} * 2 * p.c *
+              static_cast<int64_t>(sizeof(float));
     });
   });
   return bytes;
 }
 
-template <class T, int kTeam, int kVectors, int kSamples>
+template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel>
 void LaunchSmall(const Params& p, const Launch& launch) {
-  constexpr int kMaxCluster = 8;
   const Call call(p);
   SmallGrid grid = MakeSmallGrid(p, kTeam, kSamples);
-  const int64_t totals = 2 * grid.per_block * call.channels * static_cast<int64_t>(sizeof(float));
-  const bool blocks_fit = grid.slices == 1 || (grid.slices <= kMaxCluster && HasClusters(launch.device));
+  const int64_t totals =
+      (grid.per_block * call.channels + kMaxSmallCluster * kMaxSmallCluster) * sizeof(float2);
+  const bool blocks_fit =
+      grid.slices == 1 || (grid.slices <= kMaxSmallCluster && HasClusters(launch.device));
   grid.one_cluster = grid.columns == 1 && blocks_fit && totals <= 16 * 1024;
   grid.partials = static_cast<float*>(p.scratch);
   grid.dgamma = p.dgamma;
   grid.dbeta = p.dbeta;
-  grid.aligned = Aligned(p, call.size);
-  const int64_t places = int64_t{kSmallThreads} * kVectors * 16 / sizeof(T) * sizeof(float);
-  LaunchKernel<Small<T, kTeam, kVectors, kSamples>>(
-      launch,
-      {.blocks = grid.columns * grid.slices,
-       .threads = kSmallThreads,
-       .shared_bytes = places + (grid.one_cluster ? totals : 0),
-       .cluster = grid.one_cluster ? static_cast<int>(grid.slices) : 1},
-      call, grid);
+  grid.by_columns = FastDivisor(grid.columns);
+  grid.by_per_block = FastDivisor(grid.per_block);
+  grid.by_channels = FastDivisor(static_cast<uint32_t>(call.channels));
+  grid.by_hxw = FastDivisor(static_cast<uint32_t>(call.hxw));
+  constexpr int kParts = kOneChannel ? 1 : kLanes<T>;
+  grid.by_length = FastDivisor(static_cast<uint32_t>(call.hxw * kParts / kLanes<T>));
+  const int64_t places = kSmallThreads * kVectors * kParts * static_cast<int64_t>(sizeof(float2));
+  const LaunchShape shape{.blocks = int64_t{grid.columns} * grid.slices,
+                          .threads = kSmallThreads,
+                          .shared_bytes = places + (grid.one_cluster ? totals : 0),
+                          .cluster = grid.one_cluster ? static_cast<int>(grid.slices) : 1};
+  WithFlag(Aligned(p, call.size), [&]<bool kAligned>() {
+    LaunchKernel<Small<T, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(launch, shape, call,
+                                                                             grid);
+  });
   if (!grid.one_cluster) LaunchParameters(p, grid.partials, grid.slices, launch);
 }
 
 inline void RunSmall(const Params& p, const Launch& launch) {
   WithType(p.dtype, [&]<class T>() {
-    WithSmallTeam<T>(p.c / p.groups * p.hxw, [&]<int kTeam, int kVectors, int kSamples>() {
-      LaunchSmall<T, kTeam, kVectors, kSamples>(p, launch);
+    WithSmallTeam<T>(p, [&]<int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
+      LaunchSmall<T, kTeam, kVectors, kSamples, kOneChannel>(p, launch);
     });
   });
 }

@@ -10,14 +10,14 @@
 //            grid meets once per eight rows. dgamma needs no sum over blocks.
 //
 // Determinism. The columns of a thread and the order of all sums follow from the number of columns alone, so
-// a row has the same dx in any batch. dgamma adds the rows of a team, the teams of a block and then the
+// a row has the same dx in any batch, and no product is fused but where it says so, so that all variants of a
+// kernel round alike. dgamma adds the rows of a team, the teams of a block and then the
 // blocks, in order; there are kBlocks of them on every GPU.
-#include "ops/norm/rms_norm_grad.h"
-
 #include <cmath>
 
 #include "cuda/block.cuh"
 #include "cuda/kernels.h"
+#include "ops/norm/rms_norm_grad.h"
 
 namespace anyacl::cuda {
 namespace {
@@ -26,23 +26,30 @@ namespace cg = cooperative_groups;
 
 using Params = RmsNormGradParams;
 
-constexpr int kBlocks = 132;  // of an H200; more blocks mean more partial sums of dgamma
+constexpr int kBlocks =
+    132;  // as an H200 has multiprocessors; more mean more partial sums of dgamma
+
+constexpr int kMaxCluster = 8;
+
+// Clusters of so many blocks an H200 runs at once, one block per multiprocessor.
+constexpr int ClustersOf(int size) {
+  return size == 1 ? kBlocks : size == 2 ? 66 : size == 4 ? 30 : 15;
+}
 
 // ---- rows ----
 
 // How a row is spread, by its length.
-template <class T, int kTeamOf, int kVectorsOf, int kThreadsOf, int kStagesOf, int kRowsOf>
+template <class T, int kTeamOf, int kVectorsOf, int kThreadsOf, int kStagesOf>
 struct Spread {
   using Type = T;
   static constexpr int kTeam = kTeamOf;        // threads of one block that share a row
   static constexpr int kVectors = kVectorsOf;  // of one thread
   static constexpr int kThreads = kThreadsOf;
-  static constexpr int kStages = kStagesOf;    // steps that are on their way
-  static constexpr int kRows = kRowsOf;        // of one team in one step
+  static constexpr int kStages = kStagesOf;  // rows of a team that are on their way
   static constexpr int kTeams = kThreads / kTeam;
   static constexpr int64_t kColumns = int64_t{kTeam} * kVectors * kLanes<T>;  // of one block
-  static constexpr int kSlots = kStages * kRows * 2 * kVectors;  // of one thread; one more for results
-  static constexpr int kSharedBytes = kThreads * ((kSlots + 1) * 16 + kStages * kRows * 4);
+  static constexpr int kSlots = kStages * 2 * kVectors;  // of one thread; one more is spare
+  static constexpr int kSharedBytes = kThreads * ((kSlots + 1) * 16 + kStages * 4);
 };
 
 struct RowsCall {
@@ -54,112 +61,131 @@ struct RowsCall {
   float* partials;  // [clusters][cols]
   int64_t rows;
   int64_t cols;
-  int clusters;
+  float over_cols;  // 1 / cols
+  int64_t steps;
+  int64_t row_step;  // rows from one step of a team to its next
+  int64_t step;      // the same in elements
   int cluster_size;
-  bool aligned;
 };
 
-template <class S>
+template <class S, bool kAligned>
 class RowsKernel {
   using T = typename S::Type;
   static constexpr int kV = kLanes<T>;
-  [[maybe_unused]] static constexpr int kWarps = S::kThreads / kWarp;
 
  public:
-  __device__ RowsKernel(const RowsCall& call, uint4* shared)
+  __device__ RowsKernel(const RowsCall& call, uint4* shared, MailCounters& mail)
       : call_(call),
-        rank_(static_cast<int>(blockIdx.x) % call.cluster_size),
+        mail_(mail),
+        cluster_(static_cast<int>(blockIdx.x) / call.cluster_size),
+        rank_(static_cast<int>(blockIdx.x) - cluster_ * call.cluster_size),
         team_(threadIdx.x / S::kTeam),
         column_((rank_ * S::kVectors * S::kTeam + static_cast<int>(threadIdx.x) % S::kTeam) * kV),
-        first_row_((static_cast<int64_t>(blockIdx.x) / call.cluster_size * S::kTeams + team_) * S::kRows),
+        rows_left_(call.rows - FirstRow()),
+        rows_to_copy_(rows_left_),
+        dy_(static_cast<const T*>(call.dy) + FirstRow() * call.cols + column_),
+        x_(static_cast<const T*>(call.x) + FirstRow() * call.cols + column_),
+        dx_(static_cast<T*>(call.dx) + FirstRow() * call.cols + column_),
+        rstd_(call.rstd + FirstRow()),
+        whole_(Count(S::kVectors - 1) >= kV),
         slots_(shared + threadIdx.x),
         rstds_(reinterpret_cast<float*>(shared + (S::kSlots + 1) * S::kThreads) + threadIdx.x) {}
 
   __device__ void Run() {
     LetNextKernelStart();
+    if (call_.cluster_size > 1) OpenMail(mail_);
     ClearPartialSlots();
-    const int64_t stride = int64_t{call_.clusters} * S::kTeams * S::kRows;
-    const int64_t steps = CeilDiv<int64_t>(call_.rows, stride);
 #pragma unroll 1
-    for (int s = 0; s < S::kStages; ++s) Copy(s, first_row_ + s * stride);
+    for (int s = 0; s < S::kStages; ++s) Copy(s);
     LoadGamma();
     int stage = 0;
 #pragma unroll 1
-    for (int64_t step = 0; step < steps; ++step) {
-      Step(stage, first_row_ + step * stride, first_row_ + (step + S::kStages) * stride,
-           static_cast<int>(step % 2));
+    for (int64_t step = 0; step < call_.steps; ++step) {
+      Step(stage, static_cast<uint32_t>(step));
       stage = stage + 1 == S::kStages ? 0 : stage + 1;
     }
     WritePartials();
   }
 
  private:
+  __device__ int64_t FirstRow() const { return int64_t{cluster_} * S::kTeams + team_; }
+
   // Vector k lies k * kStep columns behind the thread's first one, and Count(k) of its elements exist.
   static constexpr int kStep = S::kTeam * kV;
   __device__ int Count(int k) const { return static_cast<int>(call_.cols) - column_ - k * kStep; }
-  __device__ uint4* Slot(int stage, int row, int input, int k) const {
-    return slots_ + (((stage * S::kRows + row) * 2 + input) * S::kVectors + k) * S::kThreads;
+  __device__ uint4* Slot(int stage, int input, int k) const {
+    return slots_ + ((stage * 2 + input) * S::kVectors + k) * S::kThreads;
   }
+
+  // For unaligned vectors on their way from and to registers.
+  __device__ uint4* Spare() const { return slots_ + S::kSlots * S::kThreads; }
 
   // Columns behind the last one are never copied: they read as 0.
   __device__ void ClearPartialSlots() {
-    if (Count(S::kVectors - 1) >= kV) return;
+    if (whole_) return;
     for (int i = 0; i < S::kSlots; ++i) slots_[i * S::kThreads] = uint4{};
   }
 
-  __device__ void Copy(int stage, int64_t row) {
-#pragma unroll
-    for (int r = 0; r < S::kRows; ++r) {
-      if (row + r >= call_.rows) break;
-      const int64_t at = (row + r) * call_.cols + column_;
-      const T* const dy = static_cast<const T*>(call_.dy) + at;
-      const T* const x = static_cast<const T*>(call_.x) + at;
+  // The next row that has not been copied yet.
+  __device__ void Copy(int stage) {
+    const auto copy = [&](bool whole) {  // without questions where all vectors are there
 #pragma unroll
       for (int k = 0; k < S::kVectors; ++k) {
-        CopyVector(Slot(stage, r, 0, k), dy + k * kStep, Count(k), call_.aligned);
-        CopyVector(Slot(stage, r, 1, k), x + k * kStep, Count(k), call_.aligned);
+        CopyVector<kAligned>(Slot(stage, 0, k), dy_ + k * kStep, whole ? kV : Count(k));
+        CopyVector<kAligned>(Slot(stage, 1, k), x_ + k * kStep, whole ? kV : Count(k));
       }
-      __pipeline_memcpy_async(rstds_ + (stage * S::kRows + r) * S::kThreads, call_.rstd + row + r, 4);
+    };
+    if (rows_to_copy_ > 0) {
+      whole_ ? copy(true) : copy(false);
+      __pipeline_memcpy_async(rstds_ + stage * S::kThreads, rstd_, 4);
     }
     __pipeline_commit();
+    rows_to_copy_ -= call_.row_step;
+    rstd_ += call_.row_step;
+    dy_ += call_.step;
+    x_ += call_.step;
   }
 
   __device__ void LoadGamma() {
+    call_.gamma.dtype == DType::kF32 ? LoadGammaAs<float>() : LoadGammaAs<T>();
 #pragma unroll
     for (int k = 0; k < S::kVectors; ++k) {
 #pragma unroll
-      for (int j = 0; j < kV; ++j) {
-        sum_[k][j] = 0;
-        gamma_[k][j] = j < Count(k) ? call_.gamma[column_ + k * kStep + j] : 0.0f;
+      for (int j = 0; j < kV; ++j) sum_[k][j] = 0;
+    }
+  }
+
+  template <class G>
+  __device__ void LoadGammaAs() {
+    const G* const from = static_cast<const G*>(call_.gamma.data) + column_;
+#pragma unroll
+    for (int k = 0; k < S::kVectors; ++k) {
+#pragma unroll
+      for (int i = 0; i < kV; i += kLanes<G>) {
+        float part[kLanes<G>];
+        Unpack<G>(LoadVector<kAligned>(from + k * kStep + i, Count(k) - i, Spare()), part);
+#pragma unroll
+        for (int j = 0; j < kLanes<G>; ++j) gamma_[k][i + j] = part[j];
       }
     }
   }
 
-  // The rows of one stage; its slots are refilled with the rows from `next` on as soon as they are read.
-  __device__ void Step(int stage, int64_t row, int64_t next, int parity) {
-    uint4 dy[S::kRows][S::kVectors], x[S::kRows][S::kVectors];
-    float rstd[S::kRows], mean[S::kRows];
+  // One row; its slots are refilled as soon as they are read.
+  __device__ void Step(int stage, uint32_t step) {
+    const bool exists = rows_left_ > 0;
+    uint4 dy[S::kVectors], x[S::kVectors];
     __pipeline_wait_prior(S::kStages - 1);
+    const float rstd = exists ? rstds_[stage * S::kThreads] : 0.0f;
 #pragma unroll
-    for (int r = 0; r < S::kRows; ++r) {
-      const bool exists = row + r < call_.rows;
-      rstd[r] = exists ? rstds_[(stage * S::kRows + r) * S::kThreads] : 0.0f;
-#pragma unroll
-      for (int k = 0; k < S::kVectors; ++k) {
-        dy[r][k] = exists ? *Slot(stage, r, 0, k) : uint4{};
-        x[r][k] = exists ? *Slot(stage, r, 1, k) : uint4{};
-      }
+    for (int k = 0; k < S::kVectors; ++k) {
+      dy[k] = exists ? *Slot(stage, 0, k) : uint4{};
+      x[k] = exists ? *Slot(stage, 1, k) : uint4{};
     }
-    Copy(stage, next);
-#pragma unroll
-    for (int r = 0; r < S::kRows; ++r) mean[r] = Dot(dy[r], x[r], rstd[r]);
-    SumOverTeam(mean, parity);
-#pragma unroll
-    for (int r = 0; r < S::kRows; ++r) {
-      if (row + r < call_.rows) {
-        Gradient(dy[r], x[r], rstd[r], mean[r] / static_cast<float>(call_.cols), row + r);
-      }
-    }
+    Copy(stage);
+    const float mean = SumOverTeam(Dot(dy, x, rstd), step) * call_.over_cols;
+    if (exists) Gradient(dy, x, rstd, mean);
+    rows_left_ -= call_.row_step;
+    dx_ += call_.step;
   }
 
   __device__ float Dot(const uint4 (&dy_bits)[S::kVectors], const uint4 (&x_bits)[S::kVectors],
@@ -171,7 +197,11 @@ class RowsKernel {
       Unpack<T>(dy_bits[k], dy);
       Unpack<T>(x_bits[k], x);
 #pragma unroll
-      for (int j = 0; j < kV; ++j) sums[j] += dy[j] * gamma_[k][j] * (x[j] * rstd);
+      for (int j = 0; j < kV; ++j) {
+        // What does not exist must not turn an infinite rstd into a NaN.
+        const float u = (kAligned ? 0 : j) < Count(k) ? __fmul_rn(x[j], rstd) : 0.0f;
+        sums[j] = __fmaf_rn(__fmul_rn(dy[j], gamma_[k][j]), u, sums[j]);
+      }
     }
 #pragma unroll
     for (int width = kV / 2; width > 0; width /= 2) {
@@ -183,43 +213,34 @@ class RowsKernel {
 
   // One barrier: the sums of the step before last may be overwritten, because everybody has read them
   // before the barrier of the last step.
-  __device__ void SumOverTeam(float (&sums)[S::kRows], int parity) const {
-#pragma unroll
-    for (int r = 0; r < S::kRows; ++r) sums[r] = WarpSum<(S::kTeam < kWarp ? S::kTeam : kWarp)>(sums[r]);
+  __device__ float SumOverTeam(float sum, uint32_t step) {
+    sum = WarpSum<(S::kTeam < kWarp ? S::kTeam : kWarp)>(sum);
     if constexpr (S::kTeam > kWarp) {
       static_assert(S::kTeam == S::kThreads);
-      __shared__ float warps[2][S::kRows][8 * kWarps];
+      constexpr int kWarps = S::kThreads / kWarp;
+      __shared__ float warps[2][kMaxCluster * kWarps];
       const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+      const int parity = step % 2, count = call_.cluster_size * kWarps;
       if (call_.cluster_size == 1) {
-#pragma unroll
-        for (int r = 0; r < S::kRows; ++r) {
-          if (lane == 0) warps[parity][r][warp] = sums[r];
-        }
+        if (lane == 0) warps[parity][warp] = sum;
         __syncthreads();
       } else {
-#if __CUDA_ARCH__ >= 900
-        const cg::cluster_group cluster = cg::this_cluster();
-#pragma unroll
-        for (int r = 0; r < S::kRows; ++r) {
-          if (lane < call_.cluster_size) {
-            *cluster.map_shared_rank(&warps[parity][r][rank_ * kWarps + warp], lane) = sums[r];
-          }
-        }
-        cluster.sync();
-#endif
+        if (threadIdx.x == 0) ExpectMail(mail_, parity, count * sizeof(float));
+        if (lane < call_.cluster_size)
+          SendMail(mail_, parity, &warps[parity][rank_ * kWarps + warp], sum, lane);
+        ReceiveMail(mail_, parity, step / 2);
       }
-      const int count = call_.cluster_size * kWarps;
+      sum = 0;
 #pragma unroll
-      for (int r = 0; r < S::kRows; ++r) {
-        float sum = 0;
-        for (int i = lane; i < count; i += kWarp) sum += warps[parity][r][i];
-        sums[r] = WarpSum(sum);
-      }
+      for (int i = lane; i < kMaxCluster * kWarps; i += kWarp)
+        sum += i < count ? warps[parity][i] : 0.0f;
+      sum = WarpSum(sum);
     }
+    return sum;
   }
 
   __device__ void Gradient(const uint4 (&dy_bits)[S::kVectors], const uint4 (&x_bits)[S::kVectors],
-                           float rstd, float mean, int64_t row) {
+                           float rstd, float mean) {
 #pragma unroll
     for (int k = 0; k < S::kVectors; ++k) {
       float dy[kV], x[kV];
@@ -227,39 +248,37 @@ class RowsKernel {
       Unpack<T>(x_bits[k], x);
 #pragma unroll
       for (int j = 0; j < kV; ++j) {
-        const float u = x[j] * rstd;
-        sum_[k][j] += dy[j] * u;
-        dy[j] = (dy[j] * gamma_[k][j] - u * mean) * rstd;
+        const float u = __fmul_rn(x[j], rstd);
+        sum_[k][j] = __fmaf_rn(dy[j], u, sum_[k][j]);
+        dy[j] = __fmul_rn(__fmaf_rn(-u, mean, __fmul_rn(dy[j], gamma_[k][j])), rstd);
       }
-      StoreVector(static_cast<T*>(call_.dx) + row * call_.cols + column_ + k * kStep, Pack<T>(dy),
-                  Count(k), call_.aligned, slots_ + S::kSlots * S::kThreads);
+      StoreVector<kAligned>(dx_ + k * kStep, Pack<T>(dy), Count(k), Spare());
     }
   }
 
   // dgamma of this block's rows.
   __device__ void WritePartials() {
-    float* const to = call_.partials + static_cast<int64_t>(blockIdx.x) / call_.cluster_size * call_.cols;
+    float* const to = call_.partials + cluster_ * call_.cols;
     if constexpr (S::kTeams == 1) {
 #pragma unroll
       for (int k = 0; k < S::kVectors; ++k) {
 #pragma unroll
-        for (int j = 0; j < kV; ++j) {
-          if (j < Count(k)) to[column_ + k * kStep + j] = sum_[k][j];
+        for (int j = 0; j < kV; j += 4) {
+          const float four[] = {sum_[k][j], sum_[k][j + 1], sum_[k][j + 2], sum_[k][j + 3]};
+          StoreVector<kAligned>(to + column_ + k * kStep + j, Pack<float>(four), Count(k) - j,
+                                Spare());
         }
       }
-      // A block must not end while its neighbours may still write into its memory.
-#if __CUDA_ARCH__ >= 900
-      if (call_.cluster_size > 1) cg::this_cluster().sync();
-#endif
     } else {
-      extern __shared__ uint4 shared[];
+      ANYACL_SLOTS(shared);
       float* const sums = reinterpret_cast<float*>(shared);  // [teams][columns]
       __pipeline_wait_prior(0);
       __syncthreads();
 #pragma unroll
       for (int k = 0; k < S::kVectors; ++k) {
 #pragma unroll
-        for (int j = 0; j < kV; ++j) sums[team_ * S::kColumns + column_ + k * kStep + j] = sum_[k][j];
+        for (int j = 0; j < kV; ++j)
+          sums[team_ * S::kColumns + column_ + k * kStep + j] = sum_[k][j];
       }
       __syncthreads();
       for (int64_t column = threadIdx.x; column < call_.cols; column += S::kThreads) {
@@ -272,20 +291,29 @@ class RowsKernel {
   }
 
   const RowsCall& call_;
+  MailCounters& mail_;
+  const int cluster_;
   const int rank_;  // of the block in its cluster
   const int team_;
-  const int column_;  // of the thread's first vector
-  const int64_t first_row_;
+  const int column_;      // of the thread's first vector
+  int64_t rows_left_;     // from the current one of this team to the last of all
+  int64_t rows_to_copy_;  // the same for the rows that are copied next: dy_, x_, rstd_
+  const T* dy_;
+  const T* x_;
+  T* dx_;  // of the current row
+  const float* rstd_;
+  const bool whole_;  // all vectors of this thread exist
   uint4* const slots_;
   float* const rstds_;
   float gamma_[S::kVectors][kV];
   float sum_[S::kVectors][kV];
 };
 
-template <class S>
+template <class S, bool kAligned>
 __global__ void __launch_bounds__(S::kThreads, 1) Rows(const __grid_constant__ RowsCall call) {
-  extern __shared__ uint4 shared[];
-  RowsKernel<S>(call, shared).Run();
+  ANYACL_SLOTS(shared);
+  __shared__ MailCounters mail;
+  RowsKernel<S, kAligned>(call, shared, mail).Run();
 }
 
 int ClusterOf(int64_t cols, int64_t columns_of_block) {
@@ -299,19 +327,35 @@ void LaunchRows(const Params& p, const Launch& launch) {
   static_assert(S::kSharedBytes <= 227 * 1024 - 2048);
   static_assert(S::kTeams == 1 || S::kTeams * S::kColumns * 4 <= S::kSharedBytes);
   const int size = ClusterOf(p.cols, S::kColumns);
-  const int64_t steps = CeilDiv<int64_t>(p.rows, S::kTeams * S::kRows);
-  const int clusters = static_cast<int>(std::min<int64_t>(steps, kBlocks / size));
+  const int64_t steps = CeilDiv<int64_t>(p.rows, S::kTeams);  // of all clusters together
+  const int clusters = static_cast<int>(std::min<int64_t>(steps, ClustersOf(size)));
+  const int64_t row_step = int64_t{clusters} * S::kTeams;
   const bool one = clusters == 1;
   const int64_t pitch = p.cols * static_cast<int64_t>(SizeOf(p.dtype));
-  const RowsCall call{p.dy, p.x, static_cast<const float*>(p.rstd), {p.gamma, p.gamma_dtype}, p.dx,
-                      static_cast<float*>(one ? p.dgamma : p.scratch), p.rows, p.cols, clusters, size,
-                      Aligned({p.dy, p.x, p.dx}, pitch)};
-  LaunchKernel<Rows<S>>(launch, {.blocks = int64_t{clusters} * size, .threads = S::kThreads,
-                                 .shared_bytes = S::kSharedBytes, .cluster = size},
-                        call);
+  const RowsCall call{p.dy,
+                      p.x,
+                      static_cast<const float*>(p.rstd),
+                      {p.gamma, p.gamma_dtype},
+                      p.dx,
+                      static_cast<float*>(one ? p.dgamma : p.scratch),
+                      p.rows,
+                      p.cols,
+                      1 / static_cast<float>(p.cols),
+                      CeilDiv<int64_t>(steps, clusters),
+                      row_step,
+                      row_step * p.cols,
+                      size};
+  WithFlag(Aligned({p.dy, p.x, p.dx, p.gamma, p.dgamma}, pitch), [&]<bool kAligned>() {
+    LaunchKernel<Rows<S, kAligned>>(launch,
+                                    {.blocks = int64_t{clusters} * size,
+                                     .threads = S::kThreads,
+                                     .shared_bytes = S::kSharedBytes,
+                                     .cluster = size},
+                                    call);
+  });
   if (one) return;
-  LaunchColumnSums(launch, {static_cast<const float*>(p.scratch), clusters, p.cols, p.cols, p.dgamma,
-                            nullptr, DType::kF32});
+  LaunchColumnSums(launch, {static_cast<const float*>(p.scratch), clusters, p.cols, p.cols,
+                            p.dgamma, nullptr, DType::kF32});
 }
 
 // ---- columns ----
@@ -324,8 +368,8 @@ constexpr int64_t kBlockColumns = 1024;
 
 enum class Phase { kSums, kGradients, kBoth };
 
-template <class T, Phase kPhase>
-__global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p, bool aligned) {
+template <class T, Phase kPhase, bool kAligned>
+__global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p) {
   constexpr int kV = kLanes<T>, kThreads = kColumnThreads<T>, kWarps = kThreads / kWarp;
   __shared__ float sums[kGroup][kWarps];
   __shared__ float means[kGroup];
@@ -335,10 +379,13 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p, bool a
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV;
   const int left = static_cast<int>(min(p.cols - column, int64_t{kV}));
   float gamma[kV], dgamma[kV] = {};
+  const auto load_gamma = [&]<class G>(const G* from) {
 #pragma unroll
-  for (int j = 0; j < kV; ++j) {  // no rows, no gamma
-    gamma[j] = j < left && p.rows > 0 ? Numbers{p.gamma, p.gamma_dtype}[column + j] : 0.0f;
-  }
+    for (int j = 0; j < kV; ++j)
+      gamma[j] = j < left && p.rows > 0 ? ToFloat(from[column + j]) : 0.0f;
+  };
+  p.gamma_dtype == DType::kF32 ? load_gamma(static_cast<const float*>(p.gamma))
+                               : load_gamma(static_cast<const T*>(p.gamma));
 
 #pragma unroll 1
   for (int64_t first = 0; first < p.rows; first += kGroup) {
@@ -349,8 +396,9 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p, bool a
       const int64_t row = first + r;
       const int count = row < p.rows ? left : 0;
       const int64_t at = row * p.cols + column;
-      dy_bits[r] = LoadVector(static_cast<const T*>(p.dy) + at, count, aligned, slots + threadIdx.x);
-      x_bits[r] = LoadVector(static_cast<const T*>(p.x) + at, count, aligned, slots + threadIdx.x);
+      dy_bits[r] =
+          LoadVector<kAligned>(static_cast<const T*>(p.dy) + at, count, slots + threadIdx.x);
+      x_bits[r] = LoadVector<kAligned>(static_cast<const T*>(p.x) + at, count, slots + threadIdx.x);
       rstd[r] = row < p.rows ? static_cast<const float*>(p.rstd)[row] : 0.0f;
     }
     if constexpr (kPhase != Phase::kGradients) {
@@ -360,7 +408,8 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p, bool a
         Unpack<T>(dy_bits[r], dy);
         Unpack<T>(x_bits[r], x);
 #pragma unroll
-        for (int j = 0; j < kV; ++j) sum += dy[j] * gamma[j] * (x[j] * rstd[r]);
+        for (int j = 0; j < kV; ++j)
+          sum = __fmaf_rn(__fmul_rn(dy[j], gamma[j]), __fmul_rn(x[j], rstd[r]), sum);
         sum = WarpSum(sum);
         if (lane == 0) sums[r][warp] = sum;
       }
@@ -377,9 +426,10 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p, bool a
     if constexpr (kPhase != Phase::kSums) {
       for (int r = warp; r < kGroup && first + r < p.rows; r += kWarps) {
         float sum = 0;
-        for (int b = lane; b < gridDim.x; b += kWarp) sum += block_sums[(first + r) * gridDim.x + b];
+        for (int b = lane; b < gridDim.x; b += kWarp)
+          sum += block_sums[(first + r) * gridDim.x + b];
         sum = WarpSum(sum);
-        if (lane == 0) means[r] = sum / static_cast<float>(p.cols);
+        if (lane == 0) means[r] = sum * (1 / static_cast<float>(p.cols));
       }
       __syncthreads();
 #pragma unroll
@@ -390,12 +440,12 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p, bool a
         Unpack<T>(x_bits[r], x);
 #pragma unroll
         for (int j = 0; j < kV; ++j) {
-          const float u = x[j] * rstd[r];
-          dgamma[j] += dy[j] * u;
-          dy[j] = (dy[j] * gamma[j] - u * means[r]) * rstd[r];
+          const float u = __fmul_rn(x[j], rstd[r]);
+          dgamma[j] = __fmaf_rn(dy[j], u, dgamma[j]);
+          dy[j] = __fmul_rn(__fmaf_rn(-u, means[r], __fmul_rn(dy[j], gamma[j])), rstd[r]);
         }
-        StoreVector(static_cast<T*>(p.dx) + (first + r) * p.cols + column, Pack<T>(dy), left, aligned,
-                    slots + threadIdx.x);
+        StoreVector<kAligned>(static_cast<T*>(p.dx) + (first + r) * p.cols + column, Pack<T>(dy),
+                              left, slots + threadIdx.x);
       }
       __syncthreads();  // means and sums are free again
     }
@@ -410,21 +460,25 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p, bool a
 
 int64_t ColumnBlocks(const Params& p) { return CeilDiv<int64_t>(p.cols, kBlockColumns); }
 
+template <class T, bool kAligned>
+void LaunchColumns(const Params& p, const Launch& launch) {
+  LaunchShape shape{.blocks = ColumnBlocks(p), .threads = kColumnThreads<T>};
+  static std::atomic<int> cache[kMaxDevices];
+  const int resident =
+      ResidentClusters<Columns<T, Phase::kBoth, kAligned>>(cache[launch.device], launch, shape);
+  if (shape.blocks <= resident && p.rows > 0) {
+    shape.cooperative = true;
+    LaunchKernel<Columns<T, Phase::kBoth, kAligned>>(launch, shape, p);
+  } else {
+    if (p.rows > 0) LaunchKernel<Columns<T, Phase::kSums, kAligned>>(launch, shape, p);
+    LaunchKernel<Columns<T, Phase::kGradients, kAligned>>(launch, shape, p);
+  }
+}
+
 void RunColumns(const Params& p, const Launch& launch) {
   WithType(p.dtype, [&]<class T>() {
-    const LaunchShape shape{.blocks = ColumnBlocks(p), .threads = kColumnThreads<T>};
     const bool aligned = Aligned({p.dy, p.x, p.dx}, p.cols * static_cast<int64_t>(sizeof(T)));
-    static std::atomic<int> cache[kMaxDevices];
-    const int resident =
-        ResidentClusters<Columns<T, Phase::kBoth>>(cache[launch.device], launch, shape);
-    if (shape.blocks <= resident && p.rows > 0) {
-      LaunchShape together = shape;
-      together.cooperative = true;
-      LaunchKernel<Columns<T, Phase::kBoth>>(launch, together, p, aligned);
-    } else {
-      if (p.rows > 0) LaunchKernel<Columns<T, Phase::kSums>>(launch, shape, p, aligned);
-      LaunchKernel<Columns<T, Phase::kGradients>>(launch, shape, p, aligned);
-    }
+    aligned ? LaunchColumns<T, true>(p, launch) : LaunchColumns<T, false>(p, launch);
   });
 }
 
@@ -432,20 +486,26 @@ void RunColumns(const Params& p, const Launch& launch) {
 
 constexpr int64_t kLongestRow = 65536;  // that a cluster of eight holds
 
+// Threads of a row, vectors of a thread, threads of a block, rows on their way. All were measured; more rows on
+// their way are no better, because every thread already has all vectors of its row in flight.
 template <class T>
 void RunRowsOf(const Params& p, const Launch& launch) {
   if constexpr (sizeof(T) == 4) {
-    if (p.cols <= 128) return LaunchRows<Spread<T, 8, 4, 512, 2, 1>>(p, launch);
-    if (p.cols <= 512) return LaunchRows<Spread<T, 32, 4, 256, 4, 1>>(p, launch);
-    if (p.cols <= 1024) return LaunchRows<Spread<T, 32, 8, 256, 3, 1>>(p, launch);
-    if (p.cols <= 4096) return LaunchRows<Spread<T, 512, 2, 512, 5, 1>>(p, launch);
-    return LaunchRows<Spread<T, 512, 4, 512, 3, 1>>(p, launch);
+    if (p.cols <= 32) return LaunchRows<Spread<T, 8, 1, 256, 1>>(p, launch);
+    if (p.cols <= 128) return LaunchRows<Spread<T, 8, 4, 256, 4>>(p, launch);
+    if (p.cols <= 512) return LaunchRows<Spread<T, 16, 8, 256, 1>>(p, launch);
+    if (p.cols <= 1024) return LaunchRows<Spread<T, 32, 8, 256, 2>>(p, launch);
+    if (p.cols <= 4096) return LaunchRows<Spread<T, 256, 4, 256, 1>>(p, launch);
+    if (p.cols <= 8192) return LaunchRows<Spread<T, 512, 4, 512, 1>>(p, launch);
+    return LaunchRows<Spread<T, 512, 4, 512, 3>>(p, launch);
   } else {
-    if (p.cols <= 128) return LaunchRows<Spread<T, 8, 2, 512, 4, 1>>(p, launch);
-    if (p.cols <= 512) return LaunchRows<Spread<T, 32, 2, 256, 4, 1>>(p, launch);
-    if (p.cols <= 1024) return LaunchRows<Spread<T, 32, 4, 256, 4, 1>>(p, launch);
-    if (p.cols <= 4096) return LaunchRows<Spread<T, 512, 1, 512, 4, 2>>(p, launch);
-    return LaunchRows<Spread<T, 512, 2, 512, 4, 1>>(p, launch);
+    if (p.cols <= 64) return LaunchRows<Spread<T, 8, 1, 256, 1>>(p, launch);
+    if (p.cols <= 128) return LaunchRows<Spread<T, 8, 2, 256, 4>>(p, launch);
+    if (p.cols <= 512) return LaunchRows<Spread<T, 16, 4, 256, 1>>(p, launch);
+    if (p.cols <= 1024) return LaunchRows<Spread<T, 32, 4, 256, 3>>(p, launch);
+    if (p.cols <= 4096) return LaunchRows<Spread<T, 256, 2, 256, 3>>(p, launch);
+    if (p.cols <= 8192) return LaunchRows<Spread<T, 512, 2, 512, 1>>(p, launch);
+    return LaunchRows<Spread<T, 512, 2, 512, 4>>(p, launch);
   }
 }
 
@@ -467,7 +527,8 @@ int64_t ColumnsScratch(const void* params) {
 
 int64_t RowsScratch(const void* params) {
   const Params& p = *static_cast<const Params*>(params);
-  const int64_t partials = std::min<int64_t>(kBlocks, p.rows) * p.cols * static_cast<int64_t>(sizeof(float));
+  const int64_t partials =
+      std::min<int64_t>(kBlocks, p.rows) * p.cols * static_cast<int64_t>(sizeof(float));
   return std::max(partials, ColumnsScratch(params));
 }
 
