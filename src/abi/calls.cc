@@ -59,6 +59,8 @@ Status CheckResultPointers(const char* op, const uint64_t* size, aclOpExecutor* 
 
 void RememberTensors(const Operator& op, contract::Values values, const CallArg* args,
                      Executor* executor) {
+  // A GPU faults on elements that are not aligned, and a fault takes the device away from the process.
+  const bool aligned = executor->plan.backend->launches();
   for (size_t i = 0; i < values.size(); ++i) {
     const contract::Arg& arg = op.contract.args()[i];
     if (!arg.is_tensor()) continue;
@@ -70,6 +72,7 @@ void RememberTensors(const Operator& op, contract::Values values, const CallArg*
         .given = given,
         .is_output = arg.kind == ArgKind::kOutput,
         .needs_memory = false,
+        .alignment = static_cast<uint8_t>(aligned && given ? SizeOf(values[i].tensor->dtype) : 1),
     };
   }
   // Only tensors the plan touches need memory: a masked-out output may stay without.

@@ -77,6 +77,10 @@ Status ResolveAddresses(const char* op, const Executor& executor, AddressOf addr
     if (t.needs_memory && !address) {
       return Status(code::kNull, fmt::format("{}: {} has elements but its data pointer is null", op, t.name));
     }
+    if (t.needs_memory && (reinterpret_cast<uintptr_t>(address) & (t.alignment - 1)) != 0) {
+      return Status(code::kInvalid, fmt::format("{}: {} must lie at a multiple of {} bytes on this backend, got {}",
+                                                op, t.name, t.alignment, fmt::ptr(address)));
+    }
     run->addresses[i] = address;
   }
   return {};

@@ -24,6 +24,7 @@ struct Executor {
     bool given;
     bool is_output;
     bool needs_memory;  // has elements, so its address must not be null at run time
+    uint8_t alignment;  // then its address must be a multiple of this power of two
   };
 
   Executor() {}

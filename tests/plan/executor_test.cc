@@ -17,6 +17,7 @@
 #include "harness/session.h"
 #include "ops/operators.h"
 #include "plan/elu_call.h"
+#include "runtime/submit.h"
 
 namespace anyacl {
 namespace {
@@ -46,6 +47,17 @@ TEST_F(ExecutorTest, PhaseOneTouchesNothing) {
   EXPECT_EQ(call.Run(stream()), 0);
   Sync();
   EXPECT_EQ(call.Wrong(), 0);
+}
+
+// The fault it would be there costs the process its device.
+TEST_F(ExecutorTest, ElementsAcrossWordsAreRefusedOnAGpu) {
+  if (!runtime::CurrentBackend().launches()) GTEST_SKIP() << "a CPU takes any address";
+  EluCall call(64);
+  call.Plan();
+  ASSERT_EQ(aclSetRawTensorAddr(call.self, reinterpret_cast<char*>(call.x.data()) + 2), 0);
+  EXPECT_EQ(call.Run(stream()), 161002);
+  ExpectText("aclnnEluBackward: selfOrResult must lie at a multiple of 4 bytes on this backend, got");
+  EXPECT_TRUE(call.IsUntouched());
 }
 
 TEST_F(ExecutorTest, SecondRunIsRefused) {

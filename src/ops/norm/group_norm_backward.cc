@@ -114,8 +114,9 @@ Status PlanGroupNormBackward(Values values, PlanBuilder& plan) {
     // The inputs alone decide: an output that is not wanted must not change the bits of the others.
     const ChannelShape shape{params.n, params.c, params.hxw};
     const Tensor& x = *values[kInput].tensor;
-    params.channels_last =
-        IsChannelsLast(*values[kGradOut].tensor, shape) && IsChannelsLast(x, shape);
+    const bool is_row_major_too = params.c == 1 || params.hxw == 1;
+    params.channels_last = !is_row_major_too && IsChannelsLast(*values[kGradOut].tensor, shape) &&
+                           IsChannelsLast(x, shape);
     if (params.channels_last) {
       plan.BindAsIs({kGradOut, params.dy});
       plan.BindAsIs({kInput, params.x});
