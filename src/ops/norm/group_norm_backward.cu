@@ -127,9 +127,7 @@ __global__ void __launch_bounds__(kThreads)
   const float2 term = terms[group];
   const float dy = ToFloat(static_cast<const T*>(call.dy)[i]);
   const float x = ToFloat(static_cast<const T*>(call.x)[i]);
-  // In the order of the formula: with infinite terms a line would give NaN where dx is infinite.
-  const float rest = __fmaf_rn(Normal(x, mean, rstd), term.y, term.x);
-  static_cast<T*>(call.dx)[i] = FromFloat<T>(rstd * __fmaf_rn(call.Gamma(c), dy, -rest));
+  static_cast<T*>(call.dx)[i] = FromFloat<T>(Gradient(mean, rstd, call.Gamma(c), term, dy, x));
 }
 
 int64_t PartialsBytes(const Params& p) {

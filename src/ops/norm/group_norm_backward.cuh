@@ -83,7 +83,15 @@ __device__ inline void AddVector(const uint4& dy_bits, const uint4& x_bits, int 
   }
 }
 
-// dx = a * dy + b * (x - mean) + c inside one channel.
+// dx in the order of the formula: what overflows does so at the end, and never as infinity against
+// infinity.
+__device__ inline float Gradient(float mean, float rstd, float gamma, float2 terms, float dy,
+                                 float x) {
+  const float rest = __fmaf_rn(Normal(x, mean, rstd), terms.y, terms.x);
+  return __fmul_rn(rstd, __fmaf_rn(gamma, dy, -rest));
+}
+
+// The same as dx = a * dy + b * (x - mean) + c inside one channel, for many elements.
 struct Line {
   __device__ Line(float mean, float rstd, float gamma, float2 terms) : mean(mean) {
     a = __fmul_rn(rstd, gamma);

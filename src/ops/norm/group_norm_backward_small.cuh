@@ -189,7 +189,7 @@ class SmallKernel {
         Unpack<T>(x_bits[k], x);
 #pragma unroll
         for (int j = 0; j < kV; ++j) {
-          dy[j] = Line(mean, rstd, gamma_[k][j], {c1, c2}).At(dy[j], x[j]);
+          dy[j] = Gradient(mean, rstd, gamma_[k][j], {c1, c2}, dy[j], x[j]);
         }
         dx = Pack<T>(dy);
       }
