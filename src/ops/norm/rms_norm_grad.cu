@@ -408,8 +408,10 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p) {
         Unpack<T>(dy_bits[r], dy);
         Unpack<T>(x_bits[r], x);
 #pragma unroll
-        for (int j = 0; j < kV; ++j)
+        for (int j = 0; j < kV; ++j) {
+          if (j >= left) break;  // what does not exist must not turn an infinite rstd into a NaN
           sum = __fmaf_rn(__fmul_rn(dy[j], gamma[j]), __fmul_rn(x[j], rstd[r]), sum);
+        }
         sum = WarpSum(sum);
         if (lane == 0) sums[r][warp] = sum;
       }
