@@ -67,8 +67,11 @@ Loaded Load() {
   loaded.problem.clear();
   const auto entry = reinterpret_cast<PluginEntry>(dlsym(library, kCudaPluginEntry));
   static constexpr PluginHost kHost = {ANYACL_VERSION, runtime::DeviceCount, runtime::LogicalIdOf};
-  if (entry) loaded.backend = entry(kHost, &loaded.problem);
-  if (!entry) loaded.problem = fmt::format("{} is of another version", kCudaPluginFile);
+  if (entry) {
+    loaded.backend = entry(kHost, &loaded.problem);
+  } else {
+    loaded.problem = fmt::format("{} is of another version", kCudaPluginFile);
+  }
   return loaded;
 }
 
@@ -87,21 +90,19 @@ struct Choice {
 Choice Choose() {
   const std::string name = env::Get(env::Var::ANYACL_BACKEND);
   if (name == "cpu") return {&CpuBackend(), {}};
-  if (name == "auto") {
-    std::string problem;
-    const Backend* const cuda = CudaBackend(&problem);
-    if (!cuda) log::Write(log::Level::kInfo, "CUDA backend not used: " + problem);
-    return {cuda ? cuda : &CpuBackend(), {}};
-  }
-  if (name != "cuda") {
+  if (name != "auto" && name != "cuda") {
     return {nullptr,
             Status(code::kAclInvalidParam,
                    fmt::format("ANYACL_BACKEND must be auto, cpu or cuda, got '{}'", name))};
   }
   std::string problem;
   if (const Backend* const cuda = CudaBackend(&problem)) return {cuda, {}};
-  return {nullptr,
-          Status(code::kRtNoDevice, fmt::format("ANYACL_BACKEND is cuda, but {}", problem))};
+  if (name == "cuda") {
+    return {nullptr,
+            Status(code::kRtNoDevice, fmt::format("ANYACL_BACKEND is cuda, but {}", problem))};
+  }
+  log::Write(log::Level::kInfo, "CUDA backend not used: " + problem);
+  return {&CpuBackend(), {}};
 }
 
 const Choice& Chosen() {
