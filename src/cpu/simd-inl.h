@@ -232,8 +232,8 @@ HWY_INLINE void Load2(const BFloat16* p, VF& even, VF& odd) {
 // The instruction takes subnormals for zero.
 HWY_INLINE bool NoneIsSubnormal(VF a, VF b) {
   constexpr int kSubnormal = 0x20;
-  return (_mm512_fpclass_ps_mask(a.raw, kSubnormal) | _mm512_fpclass_ps_mask(b.raw, kSubnormal)) ==
-         0;
+  return _kortestz_mask16_u8(_mm512_fpclass_ps_mask(a.raw, kSubnormal),
+                             _mm512_fpclass_ps_mask(b.raw, kSubnormal));
 }
 // Inline assembly, because no target of Highway 1.0.3 enables the instruction.
 HWY_INLINE hn::Vec<Pair16> NativeInterleave(VF even, VF odd) {

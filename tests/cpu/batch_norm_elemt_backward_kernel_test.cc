@@ -17,6 +17,7 @@
 #include "cpu/for_each_target.h"
 #include "cpu/norm_kernel_testing.h"
 #include "cpu/parallel.h"
+#include "cpu/stream_from.h"
 #include "ops/norm/batch_norm_elemt_backward.h"
 
 namespace anyacl::cpu {
@@ -172,8 +173,9 @@ TEST(BatchNormElemtBackwardKernel, EveryMixture) {
 
 // Past the size from which dx is streamed, on whole and broken lines.
 TEST(BatchNormElemtBackwardKernel, Streamed) {
+  const StreamFrom from(1 << 20);
   for (const Types types : kSame) {
-    const int64_t elements = (32 << 20) / static_cast<int64_t>(3 * SizeOf(types.dx)) + 1;
+    const int64_t elements = (1 << 20) / static_cast<int64_t>(3 * SizeOf(types.dx)) + 1;
     for (const Shape shape : {Shape{1, 17, 3136}, Shape{1, 3, 1021}, Shape{1, 64, 1},
                               Shape{1, 128, 7}, Shape{1, 5, 7}}) {
       for (const int shift : {0, 1}) {

@@ -18,6 +18,7 @@
 
 #include "cpu/for_each_target.h"
 #include "cpu/parallel.h"
+#include "cpu/stream_from.h"
 #include "ops/activation/elu_backward.h"
 #include "runtime/backends.h"
 
@@ -218,8 +219,9 @@ TEST(EluBackwardKernel, DeclinesExtremeInputScales) {
 
 // Large enough for several tasks and for streaming stores, with starts on and off a line.
 TEST(EluBackwardKernel, LargeArrays) {
+  const StreamFrom from(1 << 20);
   for (const DType dtype : kIn) {
-    const int64_t count = (32 << 20) / static_cast<int64_t>(3 * SizeOf(dtype)) + 12345;
+    const int64_t count = (1 << 20) / static_cast<int64_t>(3 * SizeOf(dtype)) + 12345;
     for (const int shift : {0, 3}) {
       SCOPED_TRACE(Name(dtype) + " shift " + std::to_string(shift));
       ExpectLikeReference(Params(dtype, dtype, shift == 0, count), shift, false);
@@ -294,8 +296,9 @@ void ExpectSameInPlace(DType dtype, int64_t count) {
 }
 
 TEST(EluBackwardKernel, InPlace) {
+  const StreamFrom from(1 << 20);
   for (const DType dtype : kIn) {
-    const int64_t streamed = (32 << 20) / static_cast<int64_t>(3 * SizeOf(dtype)) + 77;
+    const int64_t streamed = (1 << 20) / static_cast<int64_t>(3 * SizeOf(dtype)) + 77;
     for (const int64_t count : {int64_t{7}, int64_t{100}, int64_t{70001}, streamed}) {
       SCOPED_TRACE(Name(dtype) + " " + std::to_string(count));
       ExpectSameInPlace(dtype, count);

@@ -42,7 +42,8 @@ struct Coefficients {
   float least_x;         // below it that is 0 or infinity
 };
 
-// exp(x * input_scale) where x <= 0, as exact as a result in T can show.
+// exp(x * input_scale) where x <= 0, as exact as a result in T can show. (A NaN, which the limit may
+// swallow, is not <= 0.)
 template <class T>
 HWY_INLINE VF ExpOfScaled(VF x, const Coefficients& c) {
   const F32 d;
@@ -50,9 +51,7 @@ HWY_INLINE VF ExpOfScaled(VF x, const Coefficients& c) {
     return Exp(hn::Mul(x, hn::Set(d, c.input_scale)));
   } else {
     constexpr int kDegree = std::is_same_v<T, Half> ? 5 : 4;
-    const VF least = hn::Set(d, c.least_x);
-    const VF limited = hn::IfThenElse(hn::Lt(x, least), least, x);
-    return ShortExp2<kDegree>(limited, hn::Set(d, c.exponent_scale));
+    return ShortExp2<kDegree>(hn::Max(x, hn::Set(d, c.least_x)), hn::Set(d, c.exponent_scale));
   }
 }
 
@@ -197,7 +196,14 @@ namespace {
 
 HWY_EXPORT(Range);
 
-constexpr int64_t kStreamTaskBytes = 1 << 20;  // of one array; every task starts with lines nobody called up
+// Bytes of one array in a task that streams: every such task starts with lines nobody called up.
+constexpr int64_t kShortStream = 128 << 10;
+constexpr int64_t kLongStream = 1 << 20;
+
+int64_t StreamTask(int64_t bytes) {
+  constexpr int64_t kPage = 4096;
+  return std::clamp(bytes / (2 * MaxThreads()) / kPage * kPage, kShortStream, kLongStream);
+}
 
 // The short exp needs a limit for x: it has none where input_scale makes it overflow or vanish.
 bool FitsVector(const EluBackwardParams& p) {
@@ -210,8 +216,8 @@ void Vector(const EluBackwardParams& p) {
   const auto range = &HWY_DYNAMIC_DISPATCH(Range);
   if (p.count <= kTask) return range(p, 0, p.count, false);
   const int64_t size = static_cast<int64_t>(SizeOf(p.dtype));
-  const bool stream = p.count * 3 * size >= kStreamBytes;
-  const int64_t task = stream ? kStreamTaskBytes / size : kTask;
+  const bool stream = p.count * 3 * size >= stream_bytes;
+  const int64_t task = stream ? StreamTask(p.count * size) / size : kTask;
   ParallelFor(CeilDiv(p.count, task), [&](int64_t i) {
     const int64_t begin = i * task;
     range(p, begin, std::min(task, p.count - begin), stream);

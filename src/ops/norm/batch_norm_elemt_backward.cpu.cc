@@ -364,7 +364,7 @@ int64_t Elements(const Params& p) { return p.outer * p.c * p.inner; }
 
 bool IsLarge(const Params& p) {
   const size_t element = SizeOf(p.dy.dtype) + SizeOf(p.x.dtype) + SizeOf(p.dx_dtype);
-  return Elements(p) * static_cast<int64_t>(element) >= kStreamBytes;
+  return Elements(p) * static_cast<int64_t>(element) >= stream_bytes;
 }
 
 template <class Load>

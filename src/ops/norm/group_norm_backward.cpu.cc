@@ -1041,7 +1041,7 @@ bool IsEmpty(const Params& p) { return p.n == 0 || p.hxw == 0; }
 bool IsRowMajor(const Params& p) { return !p.channels_last || p.c == 1 || p.hxw == 1; }
 
 bool Streams(const Params& p, int64_t piece_elements) {
-  return InputBytes(p) / 2 * 3 >= kStreamBytes && piece_elements * ElementSize(p) >= kStreamPiece;
+  return InputBytes(p) / 2 * 3 >= stream_bytes && piece_elements * ElementSize(p) >= kStreamPiece;
 }
 
 // ---- Which kernel for which shape. N has no say: a sample gives the same bits in any batch. ----

@@ -516,7 +516,7 @@ int64_t ElementSize(const Params& p) { return static_cast<int64_t>(SizeOf(p.dtyp
 
 // Whole lines only: every row must start on one.
 bool Streams(const Params& p) {
-  return p.rows * p.cols * 3 * ElementSize(p) >= kStreamBytes &&
+  return p.rows * p.cols * 3 * ElementSize(p) >= stream_bytes &&
          p.cols * ElementSize(p) % 64 == 0 && reinterpret_cast<uintptr_t>(p.dx) % 64 == 0;
 }
 
