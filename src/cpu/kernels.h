@@ -43,7 +43,7 @@ inline constexpr int64_t kTask = 32 * 1024;  // elements; below it a second thre
 
 // From here on the arrays of a call do not stay in the caches between two operators anyway, and a
 // store that does not read its line first saves a quarter of the traffic.
-inline constexpr int64_t kStreamBytes = 32 << 20;
+inline constexpr int64_t kStreamBytes = 16 << 20;
 
 // A call may ask for the larger of this and 2 % of its inputs.
 inline constexpr int64_t kScratchBytes = 4 << 20;
