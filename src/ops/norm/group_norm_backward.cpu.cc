@@ -773,6 +773,10 @@ class Lanes {
 
   int64_t used() const { return used_; }
   int64_t groups() const { return groups_; }
+  bool butterfly() const { return butterfly_; }
+  int steps() const { return steps_; }
+  const int32_t* step(int i) const { return step_[i]; }
+  const int32_t* group() const { return group_; }
 
   // Element i of v to all lanes of group i.
   HWY_INLINE VF Spread(VF v) const {
@@ -830,74 +834,142 @@ class Lanes {
   alignas(64) int32_t first_[kMost];
 };
 
+// The same for sizes that are powers of two, with the moves in registers: Lanes reads them again after
+// every store, as the compiler cannot know what it stored to.
+template <int steps>
+class Butterfly {
+ public:
+  explicit Butterfly(const Lanes& lanes) : group_(hn::SetTableIndices(F32(), lanes.group())) {
+    for (int i = 0; i < steps; ++i) step_[i] = hn::SetTableIndices(F32(), lanes.step(i));
+  }
+
+  HWY_INLINE VF Spread(VF v) const { return hn::TableLookupLanes(v, group_); }
+
+  HWY_INLINE void Sum(VF& a, VF& b) const {
+    HWY_UNROLL(8)
+    for (int i = 0; i < steps; ++i) {
+      a = hn::Add(a, hn::TableLookupLanes(a, step_[i]));
+      b = hn::Add(b, hn::TableLookupLanes(b, step_[i]));
+    }
+  }
+
+ private:
+  using Indices = decltype(hn::SetTableIndices(F32(), static_cast<const int32_t*>(nullptr)));
+  Indices group_;
+  Indices step_[steps > 0 ? steps : 1];
+};
+
 // dx of the groups in one vector; the products of its elements are handed back for the sums of
 // positions. share is 1 / size of a group: a vector division would cost as much as all else.
-HWY_INLINE VF ShortGroups(const Lanes& lanes, VF g, VF x, VF means, VF rstds, VF gamma, VF share,
+template <class Moves>
+HWY_INLINE VF ShortGroups(const Moves& moves, VF g, VF x, VF means, VF rstds, VF gamma, VF share,
                           VF& product) {
-  const VF rstd = lanes.Spread(rstds);
-  const VF xhat = Normal(x, lanes.Spread(means), rstd);
+  const VF rstd = moves.Spread(rstds);
+  const VF xhat = Normal(x, moves.Spread(means), rstd);
   product = hn::Mul(g, xhat);
   const VF scaled = hn::Mul(gamma, g);
   VF sum1 = scaled;
   VF sum2 = hn::Mul(scaled, xhat);
-  lanes.Sum(sum1, sum2);
+  moves.Sum(sum1, sum2);
   return hn::Mul(rstd, hn::NegMulAdd(share, hn::MulAdd(xhat, sum2, sum1), scaled));
 }
 
-// Groups [first, first + count) of [n, groups], which are neighbours in memory. Sums of positions
-// are those of block b; a vector may reach into the next sample, then positions behind the first
-// sample are used.
+// Where a walk over groups stands that are neighbours in memory. A vector may reach into the next
+// sample, then positions behind the first sample are used.
+template <class T, class P>
+struct ShortCursor {
+  const T* dy;
+  const T* x;
+  T* dx;
+  const P* mean;
+  const P* rstd;
+  int64_t count;  // groups that are left
+  int64_t position;
+
+  // By `groups` groups of altogether `elements` elements; `positions` is that modulo a sample.
+  HWY_INLINE void Advance(int64_t groups, int64_t elements, int64_t positions, int64_t sample) {
+    dy += elements;
+    x += elements;
+    if (dx) dx += elements;
+    mean += groups;
+    rstd += groups;
+    count -= groups;
+    position += positions;
+    if (position >= sample) position -= sample;
+  }
+};
+
+// While as many groups are left as there are lanes: whole vectors may be read and, as later ones mend
+// them, written. full: all lanes are used.
+template <bool full, class T, class P, class Moves>
+HWY_INLINE void WholeVectors(const Lanes& lanes, const Moves& moves, int64_t sample, int64_t size,
+                             const float* gamma, float* db, float* ds, ShortCursor<T, P>* cursor) {
+  const F32 d;
+  const auto used = hn::FirstN(d, static_cast<size_t>(lanes.used()));
+  const VF share = hn::Set(d, 1.0f / static_cast<float>(size));
+  const int64_t step = lanes.used(), groups = lanes.groups(), advance = step % sample;
+  ShortCursor<T, P> c = *cursor;
+  for (; c.count >= LaneCount(); c.Advance(groups, step, advance, sample)) {
+    const VF g = Load1(c.dy);
+    VF product;
+    const VF v = ShortGroups(moves, g, Load1(c.x), Load1(c.mean), Load1(c.rstd),
+                             Load1(gamma + c.position), share, product);
+    if (c.dx) Store1(v, c.dx);
+    if (db) {
+      const VF kept = full ? g : hn::IfThenElseZero(used, g);
+      const VF kept_product = full ? product : hn::IfThenElseZero(used, product);
+      Store1(hn::Add(Load1(db + c.position), kept), db + c.position);
+      Store1(hn::Add(Load1(ds + c.position), kept_product), ds + c.position);
+    }
+  }
+  *cursor = c;
+}
+
+// Calls body with the moves of groups of 2^steps lanes.
+template <int steps = 0, class Body>
+HWY_INLINE void WithButterfly(const Lanes& lanes, const Body& body) {
+  if constexpr ((size_t{1} << steps) <= hn::MaxLanes(F32())) {
+    if (lanes.steps() == steps) return body(Butterfly<steps>(lanes));
+    WithButterfly<steps + 1>(lanes, body);
+  }
+}
+
+// Groups [first, first + count) of [n, groups]. Sums of positions are those of block b.
 template <class T, class P>
 void ShortGroupRange(const Params& p, const Work& w, int64_t b, int64_t first, int64_t count) {
   const Lanes lanes(w.size);
-  const int64_t step = lanes.groups();
-  const int64_t step_elements = lanes.used();
   const int64_t sample = p.c * p.hxw;
-  const int64_t advance = step_elements % sample;
-  const auto used = hn::FirstN(F32(), static_cast<size_t>(step_elements));
-  const VF share = hn::Set(F32(), 1.0f / static_cast<float>(w.size));
-  const T* dy = In<T>(p.dy) + first * w.size;
-  const T* x = In<T>(p.x) + first * w.size;
-  T* dx = p.dx ? static_cast<T*>(p.dx) + first * w.size : nullptr;
-  const P* mean = In<P>(p.mean) + first;
-  const P* rstd = In<P>(p.rstd) + first;
   const float* const gamma = w.gamma;
   float* const db = w.sums ? w.Db(b) : nullptr;
   float* const ds = w.sums ? w.Ds(b) : nullptr;
-  int64_t position = first % p.groups * w.size;
-  const auto next = [&] {
-    dy += step_elements;
-    x += step_elements;
-    if (dx) dx += step_elements;
-    mean += step;
-    rstd += step;
-    count -= step;
-    position += advance;
-    if (position >= sample) position -= sample;
-  };
-  // As many groups left as there are lanes: whole vectors may be read and, as later ones mend them,
-  // written.
-  for (; count >= LaneCount(); next()) {
-    const VF g = Load1(dy);
-    VF product;
-    const VF v = ShortGroups(lanes, g, Load1(x), Load1(mean), Load1(rstd), Load1(gamma + position),
-                             share, product);
-    if (dx) Store1(v, dx);
-    if (!db) continue;
-    Store1(hn::Add(Load1(db + position), hn::IfThenElseZero(used, g)), db + position);
-    Store1(hn::Add(Load1(ds + position), hn::IfThenElseZero(used, product)), ds + position);
+  ShortCursor<T, P> c{In<T>(p.dy) + first * w.size,
+                      In<T>(p.x) + first * w.size,
+                      p.dx ? static_cast<T*>(p.dx) + first * w.size : nullptr,
+                      In<P>(p.mean) + first,
+                      In<P>(p.rstd) + first,
+                      count,
+                      first % p.groups * w.size};
+  if (count >= LaneCount() && lanes.butterfly()) {
+    WithButterfly(lanes, [&](const auto& moves) HWY_ATTR {
+      WholeVectors<true>(lanes, moves, sample, w.size, gamma, db, ds, &c);
+    });
+  } else {
+    WholeVectors<false>(lanes, lanes, sample, w.size, gamma, db, ds, &c);
   }
-  for (; count > 0; next()) {
-    const int64_t groups = std::min(step, count);
+  const VF share = hn::Set(F32(), 1.0f / static_cast<float>(w.size));
+  const int64_t positions = lanes.used() % sample;
+  for (; c.count > 0; c.Advance(lanes.groups(), lanes.used(), positions, sample)) {
+    const int64_t groups = std::min(lanes.groups(), c.count);
     const int64_t elements = groups * w.size;
-    const VF g = LoadFirst(dy, elements);
+    const VF g = LoadFirst(c.dy, elements);
     VF product;
-    const VF v = ShortGroups(lanes, g, LoadFirst(x, elements), LoadFirst(mean, groups),
-                             LoadFirst(rstd, groups), Load1(gamma + position), share, product);
-    if (dx) StoreFirst(v, dx, elements);
+    const VF v =
+        ShortGroups(lanes, g, LoadFirst(c.x, elements), LoadFirst(c.mean, groups),
+                    LoadFirst(c.rstd, groups), Load1(gamma + c.position), share, product);
+    if (c.dx) StoreFirst(v, c.dx, elements);
     if (!db) continue;
-    StoreFirst(hn::Add(LoadFirst(db + position, elements), g), db + position, elements);
-    StoreFirst(hn::Add(LoadFirst(ds + position, elements), product), ds + position, elements);
+    StoreFirst(hn::Add(LoadFirst(db + c.position, elements), g), db + c.position, elements);
+    StoreFirst(hn::Add(LoadFirst(ds + c.position, elements), product), ds + c.position, elements);
   }
 }
 
