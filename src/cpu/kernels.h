@@ -41,11 +41,11 @@ bool FitsAlways(const Params&) {
 
 inline constexpr int64_t kTask = 32 * 1024;  // elements; below it a second thread costs more than it saves
 
-// Bytes of all arrays of a call from which its outputs are stored past the caches. Elsewhere that pays
-// where the arrays do not stay in the caches between two operators anyway: such a store does not read
-// its line first, a quarter of the traffic. On an Intel processor with AVX-512 a store to a line of the
-// last cache costs more than one to memory: EluBackward on 12 MB takes 0.16 ms so and 0.32 ms else,
-// while a Zen 4 takes 0.15 and 0.07.
+// Bytes of all arrays of a call from which its outputs are stored past the caches. A store that does
+// not read its line first saves a quarter of the traffic, which pays where the arrays do not stay in the
+// caches between two operators anyway. An Intel server pays more for a store to a line of its last cache
+// than for one to memory: EluBackward on 12 MB takes it 0.32 ms so and 0.16 ms past the caches, a Zen 4
+// 0.07 and 0.15.
 extern int64_t stream_bytes;  // tests may lower it
 
 // A call may ask for the larger of this and 2 % of its inputs.

@@ -220,6 +220,7 @@ template <int rows, class T>
 HWY_INLINE void AddPairs(const Row<T>* p, int64_t i, const float* gamma, VF (*sums)[4], int at) {
   const VF gamma0 = Load1(gamma + i);
   const VF gamma1 = Load1(gamma + i + LaneCount());
+  HWY_UNROLL(2)
   for (int k = 0; k < rows; ++k) {
     const VF rstd = hn::Set(F32(), p[k].rstd);
     VF g0, g1, x0, x1;
@@ -231,27 +232,32 @@ HWY_INLINE void AddPairs(const Row<T>* p, int64_t i, const float* gamma, VF (*su
 }
 
 // Over at most kChunk columns, of one row or of two that share the reads of gamma: with the same bits.
-// Four sums hide the latency of the additions.
+// Four sums hide the latency of the additions; loops over rows that stay loops would keep them in memory.
 template <int rows, class T>
-HWY_INLINE void ChunkDots(const Row<T>* p, const float* gamma, int64_t count, bool fetch,
-                          float* dots) {
+void ChunkDots(const Row<T>* p, const float* gamma, int64_t count, bool fetch, float* dots) {
   constexpr int64_t kNear = 2048 / sizeof(T);
   const F32 d;
   const int64_t lanes = LaneCount();
   const int64_t pair = 2 * lanes;
   VF sums[rows][4];
-  for (int k = 0; k < rows; ++k)
-    for (int s = 0; s < 4; ++s) sums[k][s] = hn::Zero(d);
+  HWY_UNROLL(2)
+  for (int k = 0; k < rows; ++k) {
+    sums[k][0] = sums[k][1] = sums[k][2] = sums[k][3] = hn::Zero(d);
+  }
   int64_t i = 0;
   for (; i + 2 * pair <= count; i += 2 * pair) {
-    for (int k = 0; k < rows && fetch; ++k) {
-      FetchNear(p[k].dy + i + kNear, 2 * pair);
-      FetchNear(p[k].x + i + kNear, 2 * pair);
+    if (fetch) {
+      HWY_UNROLL(2)
+      for (int k = 0; k < rows; ++k) {
+        FetchNear(p[k].dy + i + kNear, 2 * pair);
+        FetchNear(p[k].x + i + kNear, 2 * pair);
+      }
     }
     AddPairs<rows>(p, i, gamma, sums, 0);
     AddPairs<rows>(p, i + pair, gamma, sums, 2);
   }
   for (; i + pair <= count; i += pair) AddPairs<rows>(p, i, gamma, sums, 0);
+  HWY_UNROLL(2)
   for (int k = 0; k < rows; ++k) {
     const VF r = hn::Set(d, p[k].rstd);
     int64_t at = i;
@@ -334,9 +340,12 @@ HWY_INLINE void GradientPair(const Row<T>& row, int64_t i, VF gamma0, VF gamma1,
 // read last and is still in the first cache. Meanwhile the same columns of the rows `ahead` elements
 // further on are called up, forwards; 0: none.
 template <bool stream, int rows, class T>
-void Gradients(const Row<T>* p, const float* gamma, float* dgamma, int64_t count, int64_t ahead) {
+void Gradients(const Row<T>* from, const float* gamma, float* dgamma, int64_t count,
+               int64_t ahead) {
   constexpr int64_t kNear = 1024 / sizeof(T);
   const F32 d;
+  Row<T> p[rows];  // a copy: the compiler need not fear that the stores to dx change it
+  std::copy_n(from, rows, p);
   const int64_t lanes = LaneCount();
   const int64_t pairs = count / (2 * lanes) * (2 * lanes);
   int64_t i = pairs;
@@ -355,6 +364,7 @@ void Gradients(const Row<T>* p, const float* gamma, float* dgamma, int64_t count
   for (i = pairs - 2 * lanes; i >= 0; i -= 2 * lanes) {
     const VF gamma0 = Load1(gamma + i), gamma1 = Load1(gamma + i + lanes);
     VF sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+    HWY_UNROLL(2)
     for (int k = 0; k < rows; ++k) {
       if (ahead) {
         Fetch(p[k].dy + ahead + (pairs - 2 * lanes - i), 2 * lanes);
