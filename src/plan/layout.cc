@@ -56,23 +56,28 @@ bool OverlapsItself(const Tensor& t) {
   return false;
 }
 
-// One walk over the axes for extent, element count and overflow: this runs for every tensor of a call.
-Range AddressRange(const Tensor& t) {
-  if (t.empty()) return {0, 0, false};
+Span SpanOf(const Tensor& t) {
+  Span span;
   int64_t last = t.offset;
   int64_t count = 1;
-  bool overflow = false;
-  for (int i = 0; i < t.rank(); ++i) {
+  for (int i = t.rank() - 1; i >= 0; --i) {
+    const int64_t dim = t.dims[i];
+    if (dim == 0) return {};
+    span.row_major = span.row_major && (dim == 1 || t.strides[i] == count);
     int64_t reach;
-    overflow |= __builtin_mul_overflow(t.dims[i] - 1, t.strides[i], &reach);
-    overflow |= __builtin_add_overflow(last, reach, &last);
-    overflow |= __builtin_mul_overflow(count, t.dims[i], &count);
+    span.overflow |= __builtin_mul_overflow(dim - 1, t.strides[i], &reach);
+    span.overflow |= __builtin_add_overflow(last, reach, &last);
+    span.overflow |= __builtin_mul_overflow(count, dim, &count);
   }
-  int64_t bytes;
-  overflow |= __builtin_add_overflow(last, int64_t{1}, &last);
-  overflow |= __builtin_mul_overflow(std::max(last, count), static_cast<int64_t>(SizeOf(t.dtype)), &bytes);
-  if (overflow || t.data == nullptr) return {0, 0, overflow};
-  return {AddressOf(t, t.offset), AddressOf(t, last), false};
+  const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
+  int64_t end;
+  span.overflow |= __builtin_add_overflow(last, int64_t{1}, &last);
+  span.overflow |= __builtin_mul_overflow(last, size, &end);
+  span.overflow |= __builtin_mul_overflow(count, size, &span.bytes);
+  if (span.overflow || t.data == nullptr) return span;
+  span.begin = AddressOf(t, t.offset);
+  span.end = AddressOf(t, last);
+  return span;
 }
 
 bool SameElements(const Tensor& a, const Tensor& b) {

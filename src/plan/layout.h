@@ -19,14 +19,16 @@ bool ShareDenseOrder(std::span<const Tensor* const> tensors);
 // True unless the view surely writes no element twice.
 bool OverlapsItself(const Tensor& t);
 
-// The bytes a view can touch at its present address; empty when it has no elements or no address yet.
-struct Range {
-  uintptr_t begin;  // unsigned: an address and a distance of up to 2^63 do not wrap
-  uintptr_t end;
-  bool overflow;  // the view reaches beyond 63 bits: it cannot be
-  bool Meets(const Range& other) const { return begin < other.end && other.begin < end; }
+// How a view lies in memory, found in one walk over its axes: this is done for every tensor of a call.
+struct Span {
+  uintptr_t begin = 0;  // bytes it can touch at its present address: none without elements or address.
+  uintptr_t end = 0;    // Unsigned: an address and a distance of up to 2^63 do not wrap
+  int64_t bytes = 0;    // of its elements
+  bool row_major = true;
+  bool overflow = false;  // it reaches beyond 63 bits: it cannot be
+  bool Meets(const Span& other) const { return begin < other.end && other.begin < end; }
 };
-Range AddressRange(const Tensor& t);
+Span SpanOf(const Tensor& t);
 
 // True when both views consist of the same elements at the same places.
 bool SameElements(const Tensor& a, const Tensor& b);

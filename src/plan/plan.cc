@@ -57,13 +57,13 @@ PlanBuilder::PlanBuilder(const Operator& op, contract::Values values, const Back
   plan_.pointer_count = 0;
   for (int i = 0; i < static_cast<int>(values.size()); ++i) {
     const bool tensor = op.contract.args()[i].is_tensor() && values[i].given();
-    ranges_[i] = tensor ? AddressRange(TensorOf(i)) : Range{0, 0, false};
+    spans_[i] = tensor ? SpanOf(TensorOf(i)) : Span();
   }
 }
 
 Status PlanBuilder::CheckAddressable() const {
   for (size_t i = 0; i < values_.size(); ++i) {
-    if (!ranges_[i].overflow) [[likely]] continue;
+    if (!spans_[i].overflow) [[likely]] continue;
     const Tensor& t = TensorOf(static_cast<int>(i));
     return Status(code::kInvalid,
                   fmt::format("{}: {} must span fewer than 2^63 bytes, got shape {} with strides {}",
@@ -118,7 +118,7 @@ void PlanBuilder::BindDirect(const Slot& slot) {
 void PlanBuilder::BindPacked(const Slot& slot, const Dims& dense) {
   const Tensor& t = TensorOf(slot.arg);
   const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
-  const int64_t scratch = Book(t.numel() * size);
+  const int64_t scratch = Book(spans_[slot.arg].bytes);
   AddPointer(slot.member, -1, scratch);
   Plan::Pack pack{op_.contract.TensorIndex(slot.arg), t.offset * size, scratch, {}};
   pack.copy.dims = t.dims;
@@ -128,7 +128,7 @@ void PlanBuilder::BindPacked(const Slot& slot, const Dims& dense) {
   pack.copy.to_strides = output ? t.strides : dense;
   pack.copy.serial = output && OverlapsItself(t);
   (output ? plan_.unpacks : plan_.packs).push_back(std::move(pack));
-  plan_.cost_bytes += static_cast<uint64_t>(t.numel() * size);
+  CountBytes(slot.arg);
 }
 
 // True when writing this output in place could change what the kernel still has to read or another
@@ -136,7 +136,7 @@ void PlanBuilder::BindPacked(const Slot& slot, const Dims& dense) {
 bool PlanBuilder::OverlapsOthers(int arg, std::span<const Slot> group) const {
   const Tensor& output = TensorOf(arg);
   for (int other = 0; other < static_cast<int>(values_.size()); ++other) {
-    if (other == arg || !ranges_[arg].Meets(ranges_[other])) continue;
+    if (other == arg || !spans_[arg].Meets(spans_[other])) continue;
     bool harmless = false;
     for (const Slot& slot : group) {
       harmless = harmless || (slot.arg == other && !IsOutput(other) &&
@@ -161,16 +161,13 @@ bool PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
   for (const Slot& slot : group) {
     const Tensor& t = TensorOf(slot.arg);
     CountBytes(slot.arg);
-    one_order || (IsContiguous(t) && safe(slot)) ? BindDirect(slot)
+    one_order || (spans_[slot.arg].row_major && safe(slot)) ? BindDirect(slot)
                                                  : BindPacked(slot, ContiguousStrides(t.dims));
   }
   return one_order;
 }
 
-void PlanBuilder::CountBytes(int arg) {
-  const Tensor& t = TensorOf(arg);
-  plan_.cost_bytes += static_cast<uint64_t>(t.numel()) * SizeOf(t.dtype);
-}
+void PlanBuilder::CountBytes(int arg) { plan_.cost_bytes += static_cast<uint64_t>(spans_[arg].bytes); }
 
 void PlanBuilder::BindAsIs(Slot slot) {
   CountBytes(slot.arg);
@@ -181,7 +178,7 @@ void PlanBuilder::BindContiguous(Slot slot) {
   const Tensor& t = TensorOf(slot.arg);
   CountBytes(slot.arg);
   const bool safe = !IsOutput(slot.arg) || CanWriteInPlace(slot.arg);
-  IsContiguous(t) && safe ? BindDirect(slot) : BindPacked(slot, ContiguousStrides(t.dims));
+  spans_[slot.arg].row_major && safe ? BindDirect(slot) : BindPacked(slot, ContiguousStrides(t.dims));
 }
 
 void PlanBuilder::BindInOrderOf(const Tensor& model, Slot slot, bool as_is) {

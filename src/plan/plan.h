@@ -128,7 +128,7 @@ class PlanBuilder {
   const Operator& op_;
   contract::Values values_;
   Plan& plan_;
-  Range ranges_[kMaxArgs];  // per argument, what it can touch
+  Span spans_[kMaxArgs];  // per argument
   Status problem_;  // first failure of the booking calls above; ChooseKernel reports it
 };
 

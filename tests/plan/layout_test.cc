@@ -73,7 +73,7 @@ TEST(Layout, OverlapsItselfNeverMissesAnOverlap) {
   EXPECT_FALSE(OverlapsItself(View({4, 5}, {10, 2})));
 }
 
-bool MayOverlap(const Tensor& a, const Tensor& b) { return AddressRange(a).Meets(AddressRange(b)); }
+bool MayOverlap(const Tensor& a, const Tensor& b) { return SpanOf(a).Meets(SpanOf(b)); }
 
 TEST(Layout, RangesAreOfBytes) {
   const Tensor a = View({8}, {1});
