@@ -1472,8 +1472,8 @@ Work CutPlanes(const Params& p, Memory* memory) {
   TakeSums(p, memory, &w);
   if (!SharesGroups(p, w)) return w;
   w.partial = memory->Take<float>(2 * w.channels * CeilDiv(p.hxw, kChunk));
-  // With room for others. Elsewhere a group is better written at once and backwards, which finds its
-  // end in the cache.
+  // With room for others. Elsewhere a group is better written at once and backwards, which finds
+  // its end in the cache.
   w.two_groups_in_cache = 2 * 2 * w.size * ElementSize(p) <= LastCacheBytes() / 2;
   return w;
 }
