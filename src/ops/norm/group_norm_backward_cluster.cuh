@@ -34,7 +34,8 @@ inline Cut CutGroup(const Params& p) {
   if (chunks > kMaxChunks || vectors < kMinVectors) return {};
   Cut cut{static_cast<int>(per_channel), static_cast<int>(CeilDiv(vectors, per_channel)),
           static_cast<int>(chunks), 1, 0};
-  while (cut.cluster * kMaxWarps < cut.chunks) cut.cluster *= 2;
+  static const int tune = getenv("GNW") ? atoi(getenv("GNW")) : kMaxWarps;
+  while (cut.cluster * tune < cut.chunks && cut.cluster < kMaxCluster) cut.cluster *= 2;
   cut.warps = CeilDiv(cut.chunks, cut.cluster);
   return cut;
 }
@@ -59,12 +60,12 @@ class ClusterKernel {
         slots_(shared + threadIdx.x) {}
 
   __device__ void Run(int64_t clusters) {
-    LetNextKernelStart();
     if (cut_.cluster > 1) OpenMail(mail_);
     const int64_t groups = call_.n * call_.groups;
     int64_t group = blockIdx.x / cut_.cluster;
     Copy(group);
     Numbers3 next = LoadNumbers(group);
+    if (cut_.cluster > 1) AwaitMail();
     uint32_t round = 0;
 #pragma unroll 1
     for (; group < groups; group += clusters) {
@@ -196,10 +197,13 @@ class ClusterKernel {
 template <class T, bool kAligned>
 __global__ void __launch_bounds__(kMaxWarps* kWarp, 1)
     GroupPerCluster(const __grid_constant__ Call call, const __grid_constant__ Cut cut,
-                    float* partials, int64_t clusters) {
+                    const __grid_constant__ Finish finish, float* partials, int64_t clusters) {
+  BeginKernel();
   ANYACL_SLOTS(shared);
   __shared__ MailCounters mail;
   ClusterKernel<T, kAligned>(call, cut, partials, shared, mail).Run(clusters);
+  if (!finish.counters || blockIdx.x % cut.cluster != 0) return;
+  if (IsLastBlock(finish.counters, static_cast<unsigned>(clusters))) finish.Add(0, call.c);
 }
 
 inline bool FitsCluster(const Params& p) {
@@ -224,8 +228,9 @@ void LaunchCluster(const Params& p, const Launch& launch) {
   const int64_t clusters = std::min(p.n * p.groups, std::max<int64_t>(resident, 1));
   shape.blocks = clusters * cut.cluster;
   float* const partials = static_cast<float*>(p.scratch);
-  LaunchKernel<GroupPerCluster<T, kAligned>>(launch, shape, Call(p), cut, partials, clusters);
-  LaunchParameters(p, partials, p.n, launch);
+  const Finish finish(p, partials, p.n, p.c, launch);
+  LaunchKernel<GroupPerCluster<T, kAligned>>(launch, shape, Call(p), cut, finish, partials, clusters);
+  if (!finish.counters) LaunchParameters(p, partials, p.n, launch);
 }
 
 }  // namespace anyacl::cuda::group_norm

@@ -7,6 +7,7 @@
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_SMALL_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_SMALL_CUH_
 
+#include "cuda/kernels.h"
 #include "ops/norm/group_norm_backward.cuh"
 
 namespace anyacl::cuda::group_norm {
@@ -29,10 +30,45 @@ struct SmallGrid {
   FastDivisor by_columns, by_per_block, by_channels, by_hxw, by_length;
 };
 
+// Vectors of kV elements, in the first words of 16 bytes.
+template <class T, int kV>
+struct SmallVector {
+  static constexpr bool kWhole = kV == kLanes<T>;
+  static_assert(kWhole || (kV == 4 && sizeof(T) == 2));
+
+  __device__ static uint4 Load(const T* from, int count, bool aligned) {
+    if constexpr (kWhole) return LoadVector(from, count, aligned);
+    Vector<T> v;
+    if (aligned) {
+      const uint2 words = count > 0 ? *reinterpret_cast<const uint2*>(from) : uint2{};
+      return {words.x, words.y, 0, 0};
+    }
+#pragma unroll
+    for (int i = 0; i < kV; ++i) {
+      if (i < count) v.lanes[i] = from[i];
+    }
+    return v.bits;
+  }
+  __device__ static void Store(T* to, const float (&values)[kV], int count, bool aligned) {
+    float lanes[kLanes<T>] = {};
+#pragma unroll
+    for (int i = 0; i < kV; ++i) lanes[i] = values[i];
+    const uint4 bits = Pack<T>(lanes);
+    if (kWhole || !aligned) return StoreVector(to, bits, min(count, kV), kWhole && aligned);
+    if (count > 0) *reinterpret_cast<uint2*>(to) = {bits.x, bits.y};
+  }
+  __device__ static void Unpack(const uint4& bits, float (&to)[kV]) {
+    float lanes[kLanes<T>];
+    cuda::Unpack<T>(bits, lanes);
+#pragma unroll
+    for (int i = 0; i < kV; ++i) to[i] = lanes[i];
+  }
+};
+
 // kOneChannel: no vector meets two channels. Sums are taken in another order then, so it follows from the shape.
-template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
+template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
 class SmallKernel {
-  static constexpr int kV = kLanes<T>;
+  using Lanes = SmallVector<T, kV>;
   static constexpr int kParts =
       kOneChannel ? 1 : kV;  // of a vector that may have channels of their own
   static constexpr int kPlaces = kTeam * kVectors * kParts;  // of one team
@@ -51,8 +87,8 @@ class SmallKernel {
         active_(copy_ < grid.copies && group_ < call.groups) {}
 
   __device__ void Run() {
-    LetNextKernelStart();
     if (grid_.one_cluster && grid_.slices > 1) OpenMail(mail_);
+    BeginKernel();
     LoadGamma();
     const int64_t step = int64_t{grid_.slices} * grid_.copies * kSamples;
     const int64_t first = int64_t{slice_} * grid_.copies * kSamples;
@@ -65,6 +101,7 @@ class SmallKernel {
       at += groups;
       offset += groups * call_.size;
     }
+    if (grid_.one_cluster && grid_.slices > 1) AwaitMail();
     if (call_.wants_parameters) WriteParameters();
   }
 
@@ -72,9 +109,8 @@ class SmallKernel {
   __device__ int Place(int k) const { return (k * kTeam + lane_) * kV; }
   __device__ int Count(int k) const { return static_cast<int>(call_.size) - Place(k); }
 
+  // As it lies: who waits for it here has not asked for the samples yet.
   __device__ void LoadGamma() {
-    const bool given = call_.gamma.data && active_;
-    uint32_t raw[kVectors][kParts];
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
       const int hxw = static_cast<int>(call_.hxw);
@@ -82,18 +118,15 @@ class SmallKernel {
           offset = Place(k) - channel * hxw;
 #pragma unroll
       for (int j = 0; j < kParts; ++j) {
-        raw[k][j] = given && j < Count(k) ? call_.gamma.Raw(group_ * call_.channels + channel) : 0;
+        const bool given = call_.gamma.data && active_ && j < Count(k);
+        raw_gamma_[k][j] = given ? call_.gamma.Raw(group_ * call_.channels + channel) : 0;
         if (++offset == hxw) offset = 0, ++channel;
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < kVectors; ++k) {
-#pragma unroll
-      for (int j = 0; j < kParts; ++j) {
-        gamma_[k][j] = given ? call_.gamma.DecodeAs<T>(raw[k][j]) : 1.0f;
         db_[k][j] = ds_[k][j] = 0;
       }
     }
+  }
+  __device__ float Gamma(int k, int j) const {
+    return call_.gamma.data ? call_.gamma.DecodeAs<T>(raw_gamma_[k][j]) : 1.0f;
   }
 
   // kSamples samples, `copies` apart, of which the first is group number `at` of all and starts for this
@@ -127,8 +160,8 @@ class SmallKernel {
 #pragma unroll
       for (int k = 0; k < kVectors; ++k) {
         const int count = exists ? Count(k) : 0;
-        dy[u][k] = LoadVector(dy_at + k * kTeam * kV, count, kAligned);
-        x[u][k] = LoadVector(x_at + k * kTeam * kV, count, kAligned);
+        dy[u][k] = Lanes::Load(dy_at + k * kTeam * kV, count, kAligned);
+        x[u][k] = Lanes::Load(x_at + k * kTeam * kV, count, kAligned);
       }
       mean[u] = exists ? call_.mean.Raw(at + u * groups) : 0;
       rstd[u] = exists ? call_.rstd.Raw(at + u * groups) : 0;
@@ -149,8 +182,8 @@ class SmallKernel {
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
       float dy[kV], x[kV];
-      Unpack<T>(dy_bits[k], dy);
-      Unpack<T>(x_bits[k], x);
+      Lanes::Unpack(dy_bits[k], dy);
+      Lanes::Unpack(x_bits[k], x);
       float db = 0, ds = 0;
 #pragma unroll
       for (int j = 0; j < kV; ++j) {
@@ -160,7 +193,7 @@ class SmallKernel {
           db += dy[j];
           ds = __fmaf_rn(dy[j], xhat, ds);
         } else {
-          const float weighted = __fmul_rn(gamma_[k][j], dy[j]);
+          const float weighted = __fmul_rn(Gamma(k, j), dy[j]);
           db_[k][j] += dy[j];
           ds_[k][j] = __fmaf_rn(dy[j], xhat, ds_[k][j]);
           c1 += weighted;
@@ -170,8 +203,8 @@ class SmallKernel {
       if constexpr (kOneChannel) {
         db_[k][0] += db;
         ds_[k][0] += ds;
-        c1 = __fmaf_rn(gamma_[k][0], db, c1);
-        c2 = __fmaf_rn(gamma_[k][0], ds, c2);
+        c1 = __fmaf_rn(Gamma(k, 0), db, c1);
+        c2 = __fmaf_rn(Gamma(k, 0), ds, c2);
       }
     }
     c1 = WarpSum<kTeam>(c1) * call_.over_size;
@@ -179,21 +212,19 @@ class SmallKernel {
     if (!to) return;
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
-      const Line line(mean, rstd, gamma_[k][0], {c1, c2});
-      uint4 dx;
-      if constexpr (kOneChannel) {
-        dx = GradientVector<T>(dy_bits[k], x_bits[k], line);
-      } else {
-        float dy[kV], x[kV];
-        Unpack<T>(dy_bits[k], dy);
-        Unpack<T>(x_bits[k], x);
+      const Line line(mean, rstd, Gamma(k, 0), {c1, c2});
+      float dy[kV], x[kV];
+      Lanes::Unpack(dy_bits[k], dy);
+      Lanes::Unpack(x_bits[k], x);
 #pragma unroll
-        for (int j = 0; j < kV; ++j) {
-          dy[j] = Gradient(mean, rstd, gamma_[k][j], {c1, c2}, dy[j], x[j]);
+      for (int j = 0; j < kV; ++j) {
+        if constexpr (kOneChannel) {
+          dy[j] = line.At(dy[j], x[j]);
+        } else {
+          dy[j] = Gradient(mean, rstd, Gamma(k, j), {c1, c2}, dy[j], x[j]);
         }
-        dx = Pack<T>(dy);
       }
-      StoreVector(to + k * kTeam * kV, dx, Count(k), kAligned);
+      Lanes::Store(to + k * kTeam * kV, dy, Count(k), kAligned);
     }
   }
 
@@ -212,26 +243,42 @@ class SmallKernel {
       }
     }
     __syncthreads();
+    constexpr int kWarps = kSmallThreads / kWarp, kAtOnce = 4;  // sums that hide each other's latency
     const int owned = CeilDiv(channels, static_cast<int>(grid_.slices));
-    for (int c = threadIdx.x / kWarp; c < channels; c += kSmallThreads / kWarp) {
-      const float2 sum = ChannelSum(places, c);
-      const int64_t channel = first_group_ * call_.channels + c;
-      if (threadIdx.x % kWarp != 0 || channel >= call_.c) continue;
-      if (!grid_.one_cluster) {
-        float* const row = grid_.partials + int64_t{slice_} * 2 * call_.c;
-        row[channel] = sum.x;
-        row[call_.c + channel] = sum.y;
-      } else if (grid_.slices == 1) {
-        StoreParameters(c, sum);
-      } else {
-        const int owner = c / owned;
-        SendMail(mail_, 0, totals + slice_ * owned + c - owner * owned, sum, owner);
+    for (int first = threadIdx.x / kWarp; first < channels; first += kWarps * kAtOnce) {
+      float2 sums[kAtOnce] = {};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (first + i * kWarps < channels) sums[i] = LaneSum(places, first + i * kWarps);
+      }
+#pragma unroll
+      for (float2& sum : sums) sum = {WarpSum(sum.x), WarpSum(sum.y)};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int c = first + i * kWarps;
+        if (threadIdx.x % kWarp == 0 && c < channels) Deliver(c, sums[i], totals, owned);
       }
     }
-    if (grid_.one_cluster && grid_.slices > 1) Finish(totals, channels, owned);
+    if (grid_.one_cluster && grid_.slices > 1) Collect(totals, channels, owned);
   }
 
-  __device__ float2 ChannelSum(const float2* places, int c) const {
+  // The sums over this block's samples of its channel c.
+  __device__ void Deliver(int c, float2 sum, float2* totals, int owned) {
+    const int64_t channel = first_group_ * call_.channels + c;
+    if (channel >= call_.c) return;
+    if (!grid_.one_cluster) {
+      float* const row = grid_.partials + int64_t{slice_} * 2 * call_.c;
+      row[channel] = sum.x;
+      row[call_.c + channel] = sum.y;
+    } else if (grid_.slices == 1) {
+      StoreParameters(c, sum);
+    } else {
+      const int owner = c / owned;
+      SendMail(mail_, 0, totals + slice_ * owned + c - owner * owned, sum, owner);
+    }
+  }
+
+  __device__ float2 LaneSum(const float2* places, int c) const {
     const int channels = static_cast<int>(call_.channels);
     const int length = static_cast<int>(call_.hxw) * kParts / kV;  // places of a channel
     const int group = static_cast<int>(grid_.by_channels.Divide(c));
@@ -243,11 +290,11 @@ class SmallKernel {
       sum.x += place.x;
       sum.y += place.y;
     }
-    return {WarpSum(sum.x), WarpSum(sum.y)};
+    return sum;
   }
 
   // The blocks of the cluster share the channels; each adds up what all sent it, in order.
-  __device__ void Finish(const float2* totals, int channels, int owned) {
+  __device__ void Collect(const float2* totals, int channels, int owned) {
     const int first = static_cast<int>(slice_) * owned, mine = max(0, min(owned, channels - first));
     if (threadIdx.x == 0) {
       ExpectMail(mail_, 0, grid_.slices * static_cast<unsigned>(mine) * sizeof(float2));
@@ -255,6 +302,7 @@ class SmallKernel {
     ReceiveMail(mail_, 0, 0);
     for (int i = threadIdx.x; i < mine; i += kSmallThreads) {
       float2 sum{};
+#pragma unroll 8
       for (unsigned block = 0; block < grid_.slices; ++block) {
         sum.x += totals[block * owned + i].x;
         sum.y += totals[block * owned + i].y;
@@ -275,16 +323,22 @@ class SmallKernel {
   const int team_, lane_, copy_;
   const int64_t first_group_, group_;
   const bool active_;
-  float gamma_[kVectors][kParts];
+  uint32_t raw_gamma_[kVectors][kParts];
   float db_[kVectors][kParts], ds_[kVectors][kParts];
 };
 
-template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
-__global__ void __launch_bounds__(kSmallThreads,
-                                  !kOneChannel && kVectors * 16 / sizeof(T) > 8 ? 1 : 2)
-    Small(const __grid_constant__ Call call, const __grid_constant__ SmallGrid grid) {
+template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
+__global__ void __launch_bounds__(kSmallThreads, !kOneChannel && kVectors * kV > 8 ? 1 : 2)
+    Small(const __grid_constant__ Call call, const __grid_constant__ SmallGrid grid,
+          const __grid_constant__ Finish finish) {
   __shared__ MailCounters mail;
-  SmallKernel<T, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid, mail).Run();
+  SmallKernel<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid, mail).Run();
+  if (!finish.counters) return;
+  // The last block of all that share these channels.
+  const int64_t column = blockIdx.x - grid.by_columns.Divide(blockIdx.x) * grid.columns;
+  if (!IsLastBlock(finish.counters + column, grid.slices)) return;
+  const int64_t first = column * grid.per_block * call.channels;
+  finish.Add(first, min(grid.per_block * call.channels, call.c - first));
 }
 
 inline SmallGrid MakeSmallGrid(const Params& p, int team, int samples) {
@@ -294,8 +348,9 @@ inline SmallGrid MakeSmallGrid(const Params& p, int team, int samples) {
   grid.copies = static_cast<int>(teams / grid.per_block);
   const int64_t columns = CeilDiv<int64_t>(p.groups, grid.per_block);
   grid.columns = static_cast<unsigned>(columns);
+  static const int64_t tune = getenv("GNS") ? atoi(getenv("GNS")) : kSmallBlocks;
   grid.slices = static_cast<unsigned>(std::min(CeilDiv<int64_t>(p.n, grid.copies * samples),
-                                               std::max<int64_t>(1, kSmallBlocks / columns)));
+                                               std::max<int64_t>(1, tune / columns)));
   return grid;
 }
 
@@ -303,28 +358,36 @@ inline bool FitsSmall(const Params& p) {
   return p.n > 0 && p.hxw > 0 && p.c / p.groups * p.hxw <= kSmallGroup && !p.channels_last;
 }
 
-// Calls f.operator()<team, vectors, samples, one_channel>() for the shape of the groups.
+// Calls f.operator()<lanes, team, vectors, samples, one_channel>() for the shape of the groups.
 template <class T, class F>
 void WithSmallTeam(const Params& p, F&& f) {
-  const int64_t vectors = CeilDiv<int64_t>(p.c / p.groups * p.hxw, kLanes<T>);
-  if (p.hxw % kLanes<T> == 0) {
-    if (vectors <= 8) return f.template operator()<8, 1, 4, true>();
-    if (vectors <= 32) return f.template operator()<32, 1, 4, true>();
-    if (vectors <= 64) return f.template operator()<32, 2, 3, true>();
-    if constexpr (sizeof(T) == 4) return f.template operator()<32, 4, 2, true>();
+  constexpr int kV = kLanes<T>;
+  const int64_t size = p.c / p.groups * p.hxw, vectors = CeilDiv<int64_t>(size, kV);
+  if constexpr (sizeof(T) == 2) {  // few elements, in whole vectors of 8 bytes but not of 16
+    if (size % 8 == 4 && size <= 32) {
+      if (p.hxw % 4 == 0) return f.template operator()<4, 8, 1, 4, true>();
+      if (size == 4) return f.template operator()<4, 1, 1, 4, false>();
+      return f.template operator()<4, 8, 1, 4, false>();
+    }
+  }
+  if (p.hxw % kV == 0) {
+    if (vectors <= 8) return f.template operator()<kV, 8, 1, 4, true>();
+    if (vectors <= 32) return f.template operator()<kV, 32, 1, 4, true>();
+    if (vectors <= 64) return f.template operator()<kV, 32, 2, 3, true>();
+    if constexpr (sizeof(T) == 4) return f.template operator()<kV, 32, 4, 2, true>();
   } else {
-    if (vectors <= 1) return f.template operator()<1, 1, 4, false>();
-    if (vectors <= 8) return f.template operator()<8, 1, 4, false>();
-    if (vectors <= 32) return f.template operator()<32, 1, 4, false>();
-    if (vectors <= 64) return f.template operator()<32, 2, 2, false>();
-    if constexpr (sizeof(T) == 4) return f.template operator()<32, 4, 1, false>();
+    if (vectors <= 1) return f.template operator()<kV, 1, 1, 4, false>();
+    if (vectors <= 8) return f.template operator()<kV, 8, 1, 4, false>();
+    if (vectors <= 32) return f.template operator()<kV, 32, 1, 4, false>();
+    if (vectors <= 64) return f.template operator()<kV, 32, 2, 2, false>();
+    if constexpr (sizeof(T) == 4) return f.template operator()<kV, 32, 4, 1, false>();
   }
 }
 
 inline int64_t SmallScratch(const Params& p) {
   int64_t bytes = 0;
   WithType(p.dtype, [&]<class T>() {
-    WithSmallTeam<T>(p, [&]<int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
+    WithSmallTeam<T>(p, [&]<int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
       bytes = int64_t{MakeSmallGrid(p, kTeam, kSamples).slices} * 2 * p.c *
               static_cast<int64_t>(sizeof(float));
     });
@@ -332,7 +395,7 @@ inline int64_t SmallScratch(const Params& p) {
   return bytes;
 }
 
-template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel>
+template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel>
 void LaunchSmall(const Params& p, const Launch& launch) {
   const Call call(p);
   SmallGrid grid = MakeSmallGrid(p, kTeam, kSamples);
@@ -348,24 +411,27 @@ void LaunchSmall(const Params& p, const Launch& launch) {
   grid.by_per_block = FastDivisor(grid.per_block);
   grid.by_channels = FastDivisor(static_cast<uint32_t>(call.channels));
   grid.by_hxw = FastDivisor(static_cast<uint32_t>(call.hxw));
-  constexpr int kParts = kOneChannel ? 1 : kLanes<T>;
-  grid.by_length = FastDivisor(static_cast<uint32_t>(call.hxw * kParts / kLanes<T>));
+  constexpr int kParts = kOneChannel ? 1 : kV;
+  grid.by_length = FastDivisor(static_cast<uint32_t>(call.hxw * kParts / kV));
   const int64_t places = kSmallThreads * kVectors * kParts * static_cast<int64_t>(sizeof(float2));
   const LaunchShape shape{.blocks = int64_t{grid.columns} * grid.slices,
                           .threads = kSmallThreads,
                           .shared_bytes = places + (grid.one_cluster ? totals : 0),
-                          .cluster = grid.one_cluster ? static_cast<int>(grid.slices) : 1};
-  WithFlag(Aligned(p, call.size), [&]<bool kAligned>() {
-    LaunchKernel<Small<T, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(launch, shape, call,
-                                                                             grid);
+                          .cluster = grid.one_cluster ? static_cast<int>(grid.slices) : 1,
+                          .most_together = grid.one_cluster || getenv("GNS") ? 0 : 2};
+  Finish finish(p, grid.partials, grid.slices, grid.per_block * call.channels, launch);
+  if (grid.one_cluster || grid.columns > kLaunchCounters) finish.counters = nullptr;
+  WithFlag(Aligned(p, call.size, kV * sizeof(T)), [&]<bool kAligned>() {
+    LaunchKernel<Small<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(launch, shape, call,
+                                                                                 grid, finish);
   });
-  if (!grid.one_cluster) LaunchParameters(p, grid.partials, grid.slices, launch);
+  if (!grid.one_cluster && !finish.counters) LaunchParameters(p, grid.partials, grid.slices, launch);
 }
 
 inline void RunSmall(const Params& p, const Launch& launch) {
   WithType(p.dtype, [&]<class T>() {
-    WithSmallTeam<T>(p, [&]<int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
-      LaunchSmall<T, kTeam, kVectors, kSamples, kOneChannel>(p, launch);
+    WithSmallTeam<T>(p, [&]<int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
+      LaunchSmall<T, kV, kTeam, kVectors, kSamples, kOneChannel>(p, launch);
     });
   });
 }
