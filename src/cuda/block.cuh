@@ -266,6 +266,56 @@ __device__ inline float WarpSum(float value) {
   return value;
 }
 
+// ---- Barriers that count bytes ----
+
+__device__ inline uint32_t SharedAddress(const void* of) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(of));
+}
+
+// By one thread; everybody else needs a barrier before the first use.
+__device__ inline void InitBarrier(uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(SharedAddress(barrier)));
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+// By one thread per round: so many bytes will come.
+__device__ inline void ExpectBytes(uint64_t* barrier, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(barrier)),
+               "r"(bytes)
+               : "memory");
+#endif
+}
+
+// Until everything expected in round `round` (0, 1, ...) has come.
+__device__ inline void AwaitBytes(uint64_t* barrier, uint32_t round) {
+#if __CUDA_ARCH__ >= 900
+  uint32_t done = 0;
+  while (!done) {
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(SharedAddress(barrier)), "r"(round & 1)
+        : "memory");
+  }
+#endif
+}
+
+// By one thread: whole vectors, which count at the barrier when they have come. It does not stand in the way of the
+// block's other loads and stores, as many small copies do.
+__device__ inline void BulkCopy(uint4* to, const void* from, uint32_t bytes, uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          SharedAddress(to)),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(SharedAddress(barrier))
+      : "memory");
+#endif
+}
+
 // ---- Mail between the blocks of a cluster ----
 //
 // A cluster barrier waits until all stores of its threads have arrived, results included: about 1 us. Mail
@@ -277,18 +327,11 @@ struct MailCounters {
   uint64_t of_box[2];
 };
 
-__device__ inline uint32_t SharedAddress(const void* of) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(of));
-}
-
 // By all threads of the cluster, once; what lies between the two, loads above all, hides the wait for the others.
 __device__ inline void OpenMail(MailCounters& counters) {
 #if __CUDA_ARCH__ >= 900
   if (threadIdx.x == 0) {
-    for (uint64_t& counter : counters.of_box) {
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(SharedAddress(&counter)));
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    for (uint64_t& counter : counters.of_box) InitBarrier(&counter);
   }
   asm volatile("barrier.cluster.arrive;" ::: "memory");
 #endif
@@ -297,16 +340,6 @@ __device__ inline void OpenMail(MailCounters& counters) {
 __device__ inline void AwaitMail() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.wait;" ::: "memory");
-#endif
-}
-
-// By one thread per round: so many bytes will come.
-__device__ inline void ExpectMail(MailCounters& counters, int box, uint32_t bytes) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   SharedAddress(&counters.of_box[box])),
-               "r"(bytes)
-               : "memory");
 #endif
 }
 
@@ -341,21 +374,6 @@ __device__ inline void SendMail(MailCounters& counters, int box, const V* to, co
     asm volatile(
         "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(there),
         "f"(value), "r"(counter)
-        : "memory");
-  }
-#endif
-}
-
-// Until everything expected in round `round` of this box (0, 1, ...) has come.
-__device__ inline void ReceiveMail(MailCounters& counters, int box, uint32_t round) {
-#if __CUDA_ARCH__ >= 900
-  uint32_t done = 0;
-  while (!done) {
-    asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
-        "selp.u32 %0, 1, 0, p; }"
-        : "=r"(done)
-        : "r"(SharedAddress(&counters.of_box[box])), "r"(round & 1)
         : "memory");
   }
 #endif
@@ -463,8 +481,7 @@ struct LaunchConfig : cudaLaunchConfig_t {
       attributes[numAttrs].id = cudaLaunchAttributeCooperative;
       attributes[numAttrs++].val.cooperative = 1;
     }
-    static const int nopdl = getenv("NOPDL") ? atoi(getenv("NOPDL")) : 0;
-    if (!shape.cooperative && HasClusters(launch.device) && !(nopdl == 1 || (nopdl == 2 && shape.cluster > 1))) {  // BeginKernel; 0.6 us of the host's less
+    if (HasClusters(launch.device)) {  // BeginKernel; 0.6 us of the host's less
       attributes[numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
       attributes[numAttrs++].val.programmaticStreamSerializationAllowed = 1;
     }
@@ -557,11 +574,12 @@ struct ColumnSums {
     for (int64_t row = part; row < rows; row += parts()) sum += __ldcg(partials + row * cols + column);
     return sum;
   }
-  // The same of one column by one thread; eight parts at a time are on their way.
+  // The same of one column by one thread; up to 32 rows at a time are on their way.
   __device__ float Total(int64_t column) const {
     float total = 0;
     for (int first = 0; first < parts(); first += 8) {
       float sum[8] = {};
+#pragma unroll 4
       for (int64_t row = first; row < rows; row += parts()) {
 #pragma unroll
         for (int i = 0; i < 8; ++i) {

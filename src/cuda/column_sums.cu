@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// The rows of a table of partial sums, added up in one fixed order: a block per 32 columns.
+// The rows of a table of partial sums, added up in one fixed order: a block per 32 columns, a warp per part.
 #include "cuda/block.cuh"
 
 namespace anyacl::cuda {

@@ -179,7 +179,8 @@ void RunSimple(const Params& p, const Launch& launch) {
 void RunCluster(const Params& p, const Launch& launch) {
   if (CutGroup(p).cluster > 1 && !HasClusters(launch.device)) return RunSimple(p, launch);
   WithType(p.dtype, [&]<class T>() {
-    Aligned(p, p.hxw) ? LaunchCluster<T, true>(p, launch) : LaunchCluster<T, false>(p, launch);
+    const bool in_bulk = Aligned(p, p.hxw) && HasClusters(launch.device);
+    in_bulk ? LaunchCluster<T, true>(p, launch) : LaunchCluster<T, false>(p, launch);
   });
 }
 

@@ -14,23 +14,23 @@
 
 namespace anyacl::cuda::group_norm {
 
+constexpr int kGridThreads = 512;
 constexpr int kMaxTeam = 128;  // blocks of one group
 constexpr int64_t kMinBlockVectors = 1024;
 constexpr int kMaxTeams = 512;  // a GPU with more blocks than this leaves some idle
 
-// How a block holds its part of a group: vectors of one thread. A 16-bit group needs half the memory: two teams work side
-// by side, one loads while the other waits.
-template <class T, int V>
+// How a block holds its part of a group: pairs of vectors of one thread. A 16-bit group needs half the memory: two
+// teams work side by side, one loads while the other waits.
+template <class T>
 struct Hold {
-  static constexpr int kThreads = sizeof(T) == 4 && V >= 2 ? 1024 : 512;
-  static constexpr int kShared = sizeof(T) == 4 ? (V == 0 ? 12 : V == 1 ? 13 : 6) : 7;
-  static constexpr int kRegisters = sizeof(T) == 4 ? (V == 0 ? 4 : V == 1 ? 3 : 2) : 1;
-  static constexpr int kMoved = sizeof(T) == 4 ? (V == 1 ? 4 : V == 3 ? 1 : 0) : 0;   // of those in shared memory
+  static constexpr int kShared = sizeof(T) == 4 ? 13 : 7;
+  static constexpr int kRegisters = sizeof(T) == 4 ? 3 : 1;
+  static constexpr int kMoved = sizeof(T) == 4 ? 4 : 0;   // of those in shared memory
   static constexpr int kBlocks = sizeof(T) == 4 ? 1 : 2;  // per multiprocessor
-  static constexpr int64_t kElements = int64_t{kThreads} * (kShared + kRegisters) * kLanes<T>;
+  static constexpr int64_t kElements = int64_t{kGridThreads} * (kShared + kRegisters) * kLanes<T>;
   // Unaligned vectors need one slot more, which leaves no room for a second block.
   static constexpr int64_t SharedBytes(bool aligned) {
-    return int64_t{kThreads} * (2 * kShared + !aligned) * 16;
+    return int64_t{kGridThreads} * (2 * kShared + !aligned) * 16;
   }
 };
 
@@ -45,11 +45,11 @@ struct Teams {
   float* partials;    // [N][2][C]
 };
 
-template <class T, bool kAligned, int V>
+template <class T, bool kAligned>
 class GridKernel {
-  static constexpr int kV = kLanes<T>, kGridThreads = Hold<T, V>::kThreads;
-  static constexpr int kShared = Hold<T, V>::kShared, kRegisters = Hold<T, V>::kRegisters,
-                       kMoved = Hold<T, V>::kMoved;
+  static constexpr int kV = kLanes<T>;
+  static constexpr int kShared = Hold<T>::kShared, kRegisters = Hold<T>::kRegisters,
+                       kMoved = Hold<T>::kMoved;
 
  public:
   __device__ GridKernel(const Call& call, const Teams& teams, uint4* shared)
@@ -180,7 +180,7 @@ class GridKernel {
       ANYACL_WAIT(0)
       ANYACL_WAIT(1) ANYACL_WAIT(2) ANYACL_WAIT(3) ANYACL_WAIT(4) ANYACL_WAIT(5) ANYACL_WAIT(6)
           ANYACL_WAIT(7) ANYACL_WAIT(8) ANYACL_WAIT(9) ANYACL_WAIT(10) ANYACL_WAIT(11)
-              ANYACL_WAIT(12) ANYACL_WAIT(13)
+              ANYACL_WAIT(12)
 #undef ANYACL_WAIT
     }
   }
@@ -252,15 +252,15 @@ class GridKernel {
   uint32_t mean_ = 0, rstd_ = 0, gamma_ = 0;
 };
 
-template <class T, bool kAligned, int V>
-__global__ void __launch_bounds__(Hold<T, V>::kThreads, Hold<T, V>::kBlocks)
+template <class T, bool kAligned>
+__global__ void __launch_bounds__(kGridThreads, Hold<T>::kBlocks)
     GroupPerGrid(const __grid_constant__ Call call, const __grid_constant__ Teams teams,
                  const __grid_constant__ Finish finish) {
   BeginKernel();
   ANYACL_SLOTS(shared);
-  GridKernel<T, kAligned, V>(call, teams, shared).Run();
+  GridKernel<T, kAligned>(call, teams, shared).Run();
   if (!teams.ended || !IsLastBlock(teams.ended, gridDim.x)) return;
-  for (int i = threadIdx.x; i < teams.count; i += blockDim.x) teams.counter[i] = 0;
+  for (int i = threadIdx.x; i < teams.count; i += kGridThreads) teams.counter[i] = 0;
   if (finish.counters) finish.Add(0, call.c);
 }
 
@@ -268,7 +268,7 @@ template <class T>
 Teams MakeTeams(const Params& p) {
   Teams teams{};
   const int64_t vectors = CeilDiv<int64_t>(p.hxw, kLanes<T>);
-  const int64_t per_channel = CeilDiv<int64_t>(p.hxw, Hold<T, 0>::kElements);
+  const int64_t per_channel = CeilDiv<int64_t>(p.hxw, Hold<T>::kElements);
   if (p.c / p.groups > kMaxTeam || p.c / p.groups * per_channel > kMaxTeam) return teams;
   teams.per_channel = static_cast<int>(per_channel);
   teams.blocks = static_cast<int>(p.c / p.groups * per_channel);
@@ -289,21 +289,14 @@ inline int64_t GridScratch() {
 }
 
 // False when the device cannot hold a team.
-template <class T, bool kAligned, int V = 0>
+template <class T, bool kAligned>
 bool LaunchGrid(const Params& p, int64_t partials_bytes, const Launch& launch) {
-  static const int tune = getenv("GNG") ? atoi(getenv("GNG")) : 0;
-  if constexpr (V == 0 && sizeof(T) == 4) {
-    if (tune == 1) return LaunchGrid<T, kAligned, 1>(p, partials_bytes, launch);
-    if (tune == 2) return LaunchGrid<T, kAligned, 2>(p, partials_bytes, launch);
-    if (tune == 3) return LaunchGrid<T, kAligned, 3>(p, partials_bytes, launch);
-  }
   Teams teams = MakeTeams<T>(p);
-  LaunchShape shape{.blocks = 1,
-                    .threads = Hold<T, V>::kThreads,
-                    .shared_bytes = Hold<T, V>::SharedBytes(kAligned)};
+  LaunchShape shape{
+      .blocks = 1, .threads = kGridThreads, .shared_bytes = Hold<T>::SharedBytes(kAligned)};
   static std::atomic<int> cache[kMaxDevices];
   const int resident =
-      ResidentClusters<GroupPerGrid<T, kAligned, V>>(cache[launch.device], launch, shape);
+      ResidentClusters<GroupPerGrid<T, kAligned>>(cache[launch.device], launch, shape);
   teams.count = static_cast<int>(
       std::min<int64_t>(std::min(resident, kMaxTeams) / teams.blocks, p.n * p.groups));
   if (teams.count == 0) return false;
@@ -322,7 +315,7 @@ bool LaunchGrid(const Params& p, int64_t partials_bytes, const Launch& launch) {
   shape.blocks = int64_t{teams.count} * teams.blocks;
   shape.cooperative = true;
   const Finish finish(p, teams.partials, p.n, p.c, launch);
-  LaunchKernel<GroupPerGrid<T, kAligned, V>>(launch, shape, Call(p), teams, finish);
+  LaunchKernel<GroupPerGrid<T, kAligned>>(launch, shape, Call(p), teams, finish);
   if (!finish.counters) LaunchParameters(p, teams.partials, p.n, launch);
   return true;
 }

@@ -2,8 +2,8 @@
 // Copyright The AnyACL Authors
 //
 // Small groups: a thread, 8 lanes or a warp per group. A thread sees the same places of the same group in
-// many samples, so gamma and its share of dgamma and dbeta stay in registers, whatever HxW is. A problem
-// that eight blocks can do at once is one cluster and one launch.
+// many samples, so gamma and its share of dgamma and dbeta stay in registers, whatever HxW is. Where one block
+// has all samples of its groups it also finishes dgamma and dbeta.
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_SMALL_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_SMALL_CUH_
 
@@ -14,7 +14,6 @@ namespace anyacl::cuda::group_norm {
 
 constexpr int64_t kSmallGroup = 512;  // elements
 constexpr int kSmallThreads = 256;
-constexpr int kMaxSmallCluster = 8;    // blocks
 constexpr int64_t kSmallBlocks = 264;  // two per multiprocessor of an H200
 
 // How groups and samples are dealt to blocks.
@@ -26,8 +25,8 @@ struct SmallGrid {
   float* partials;   // [slices][2][C]
   void* dgamma;
   void* dbeta;
-  bool one_cluster;  // of `slices` blocks, which finish dgamma and dbeta themselves
-  FastDivisor by_columns, by_per_block, by_channels, by_hxw, by_length;
+  int per_channel;   // threads that add up one channel
+  FastDivisor by_columns, by_per_block, by_channels, by_block_channels, by_hxw, by_length;
 };
 
 // Vectors of kV elements, in the first words of 16 bytes.
@@ -74,10 +73,9 @@ class SmallKernel {
   static constexpr int kPlaces = kTeam * kVectors * kParts;  // of one team
 
  public:
-  __device__ SmallKernel(const Call& call, const SmallGrid& grid, MailCounters& mail)
+  __device__ SmallKernel(const Call& call, const SmallGrid& grid)
       : call_(call),
         grid_(grid),
-        mail_(mail),
         slice_(grid.by_columns.Divide(blockIdx.x)),
         team_(threadIdx.x / kTeam),
         lane_(threadIdx.x % kTeam),
@@ -87,7 +85,6 @@ class SmallKernel {
         active_(copy_ < grid.copies && group_ < call.groups) {}
 
   __device__ void Run() {
-    if (grid_.one_cluster && grid_.slices > 1) OpenMail(mail_);
     BeginKernel();
     LoadGamma();
     const int64_t step = int64_t{grid_.slices} * grid_.copies * kSamples;
@@ -101,7 +98,6 @@ class SmallKernel {
       at += groups;
       offset += groups * call_.size;
     }
-    if (grid_.one_cluster && grid_.slices > 1) AwaitMail();
     if (call_.wants_parameters) WriteParameters();
   }
 
@@ -228,13 +224,14 @@ class SmallKernel {
     }
   }
 
-  // Every place goes to shared memory; a warp adds the places of one channel in all copies. db is x, ds is y.
+  // Every place goes to shared memory; some threads add the places of one channel in all copies, then one adds their
+  // sums. db is x, ds is y. Loops are short and not unrolled: in small calls all time goes into fetching instructions.
   __device__ void WriteParameters() {
     ANYACL_SLOTS(shared);
     float2* const places = reinterpret_cast<float2*>(shared);  // [teams][places of a team]
-    float2* const totals =
-        places + kSmallThreads * kVectors * kParts;  // one_cluster: [blocks][owned]
+    float2* const sums = places + kSmallThreads * kVectors * kParts;  // [threads of a channel][channels]
     const int channels = grid_.per_block * static_cast<int>(call_.channels);
+    const int mine = static_cast<int>(grid_.by_block_channels.Divide(threadIdx.x));
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
 #pragma unroll
@@ -243,48 +240,32 @@ class SmallKernel {
       }
     }
     __syncthreads();
-    constexpr int kWarps = kSmallThreads / kWarp, kAtOnce = 4;  // sums that hide each other's latency
-    const int owned = CeilDiv(channels, static_cast<int>(grid_.slices));
-    for (int first = threadIdx.x / kWarp; first < channels; first += kWarps * kAtOnce) {
-      float2 sums[kAtOnce] = {};
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (first + i * kWarps < channels) sums[i] = LaneSum(places, first + i * kWarps);
-      }
-#pragma unroll
-      for (float2& sum : sums) sum = {WarpSum(sum.x), WarpSum(sum.y)};
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int c = first + i * kWarps;
-        if (threadIdx.x % kWarp == 0 && c < channels) Deliver(c, sums[i], totals, owned);
+    if (mine < grid_.per_channel) {
+      for (int c = threadIdx.x - mine * channels; c < channels; c += kSmallThreads) {
+        sums[mine * channels + c] = PartOfChannel(places, c, mine);
       }
     }
-    if (grid_.one_cluster && grid_.slices > 1) Collect(totals, channels, owned);
-  }
-
-  // The sums over this block's samples of its channel c.
-  __device__ void Deliver(int c, float2 sum, float2* totals, int owned) {
-    const int64_t channel = first_group_ * call_.channels + c;
-    if (channel >= call_.c) return;
-    if (!grid_.one_cluster) {
-      float* const row = grid_.partials + int64_t{slice_} * 2 * call_.c;
-      row[channel] = sum.x;
-      row[call_.c + channel] = sum.y;
-    } else if (grid_.slices == 1) {
-      StoreParameters(c, sum);
-    } else {
-      const int owner = c / owned;
-      SendMail(mail_, 0, totals + slice_ * owned + c - owner * owned, sum, owner);
+    __syncthreads();
+#pragma unroll 1
+    for (int c = threadIdx.x; c < channels; c += kSmallThreads) {
+      float2 sum{};
+#pragma unroll 1
+      for (int i = 0; i < grid_.per_channel; ++i) {
+        sum.x += sums[i * channels + c].x;
+        sum.y += sums[i * channels + c].y;
+      }
+      Deliver(c, sum);
     }
   }
 
-  __device__ float2 LaneSum(const float2* places, int c) const {
+  __device__ float2 PartOfChannel(const float2* places, int c, int part) const {
     const int channels = static_cast<int>(call_.channels);
     const int length = static_cast<int>(call_.hxw) * kParts / kV;  // places of a channel
     const int group = static_cast<int>(grid_.by_channels.Divide(c));
     const int first = group * kPlaces + (c - group * channels) * length;
     float2 sum{};
-    for (int i = threadIdx.x % kWarp; i < grid_.copies * length; i += kWarp) {
+#pragma unroll 2
+    for (int i = part; i < grid_.copies * length; i += grid_.per_channel) {
       const int copy = static_cast<int>(grid_.by_length.Divide(i));
       const float2 place = places[copy * grid_.per_block * kPlaces + first + i - copy * length];
       sum.x += place.x;
@@ -293,32 +274,22 @@ class SmallKernel {
     return sum;
   }
 
-  // The blocks of the cluster share the channels; each adds up what all sent it, in order.
-  __device__ void Collect(const float2* totals, int channels, int owned) {
-    const int first = static_cast<int>(slice_) * owned, mine = max(0, min(owned, channels - first));
-    if (threadIdx.x == 0) {
-      ExpectMail(mail_, 0, grid_.slices * static_cast<unsigned>(mine) * sizeof(float2));
+  // The sums over this block's samples of its channel c.
+  __device__ void Deliver(int c, float2 sum) const {
+    const int64_t channel = first_group_ * call_.channels + c;
+    if (channel >= call_.c) return;
+    if (grid_.slices > 1) {
+      float* const row = grid_.partials + int64_t{slice_} * 2 * call_.c;
+      row[channel] = sum.x;
+      row[call_.c + channel] = sum.y;
+    } else {
+      if (grid_.dbeta) StoreAs(grid_.dbeta, call_.gamma.dtype, channel, sum.x);
+      if (grid_.dgamma) StoreAs(grid_.dgamma, call_.gamma.dtype, channel, sum.y);
     }
-    ReceiveMail(mail_, 0, 0);
-    for (int i = threadIdx.x; i < mine; i += kSmallThreads) {
-      float2 sum{};
-#pragma unroll 8
-      for (unsigned block = 0; block < grid_.slices; ++block) {
-        sum.x += totals[block * owned + i].x;
-        sum.y += totals[block * owned + i].y;
-      }
-      StoreParameters(first + i, sum);
-    }
-  }
-
-  __device__ void StoreParameters(int64_t c, float2 sum) const {
-    if (grid_.dbeta) StoreAs(grid_.dbeta, call_.gamma.dtype, c, sum.x);
-    if (grid_.dgamma) StoreAs(grid_.dgamma, call_.gamma.dtype, c, sum.y);
   }
 
   const Call& call_;
   const SmallGrid& grid_;
-  MailCounters& mail_;
   const unsigned slice_;
   const int team_, lane_, copy_;
   const int64_t first_group_, group_;
@@ -331,8 +302,7 @@ template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChann
 __global__ void __launch_bounds__(kSmallThreads, !kOneChannel && kVectors * kV > 8 ? 1 : 2)
     Small(const __grid_constant__ Call call, const __grid_constant__ SmallGrid grid,
           const __grid_constant__ Finish finish) {
-  __shared__ MailCounters mail;
-  SmallKernel<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid, mail).Run();
+  SmallKernel<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid).Run();
   if (!finish.counters) return;
   // The last block of all that share these channels.
   const int64_t column = blockIdx.x - grid.by_columns.Divide(blockIdx.x) * grid.columns;
@@ -348,9 +318,8 @@ inline SmallGrid MakeSmallGrid(const Params& p, int team, int samples) {
   grid.copies = static_cast<int>(teams / grid.per_block);
   const int64_t columns = CeilDiv<int64_t>(p.groups, grid.per_block);
   grid.columns = static_cast<unsigned>(columns);
-  static const int64_t tune = getenv("GNS") ? atoi(getenv("GNS")) : kSmallBlocks;
   grid.slices = static_cast<unsigned>(std::min(CeilDiv<int64_t>(p.n, grid.copies * samples),
-                                               std::max<int64_t>(1, tune / columns)));
+                                               std::max<int64_t>(1, kSmallBlocks / columns)));
   return grid;
 }
 
@@ -363,21 +332,27 @@ template <class T, class F>
 void WithSmallTeam(const Params& p, F&& f) {
   constexpr int kV = kLanes<T>;
   const int64_t size = p.c / p.groups * p.hxw, vectors = CeilDiv<int64_t>(size, kV);
+  // Few groups: one sample at a time on more blocks.
+  const auto of_samples = [&]<int kLanesOf, int kTeam, bool kOneChannel>() {
+    const bool few = p.n * p.groups * kTeam <= kSmallBlocks / 2 * kSmallThreads;
+    few ? f.template operator()<kLanesOf, kTeam, 1, 1, kOneChannel>()
+        : f.template operator()<kLanesOf, kTeam, 1, 4, kOneChannel>();
+  };
   if constexpr (sizeof(T) == 2) {  // few elements, in whole vectors of 8 bytes but not of 16
     if (size % 8 == 4 && size <= 32) {
-      if (p.hxw % 4 == 0) return f.template operator()<4, 8, 1, 4, true>();
-      if (size == 4) return f.template operator()<4, 1, 1, 4, false>();
-      return f.template operator()<4, 8, 1, 4, false>();
+      if (p.hxw % 4 == 0) return of_samples.template operator()<4, 8, true>();
+      if (size == 4) return of_samples.template operator()<4, 1, false>();
+      return of_samples.template operator()<4, 8, false>();
     }
   }
   if (p.hxw % kV == 0) {
-    if (vectors <= 8) return f.template operator()<kV, 8, 1, 4, true>();
+    if (vectors <= 8) return of_samples.template operator()<kV, 8, true>();
     if (vectors <= 32) return f.template operator()<kV, 32, 1, 4, true>();
     if (vectors <= 64) return f.template operator()<kV, 32, 2, 3, true>();
     if constexpr (sizeof(T) == 4) return f.template operator()<kV, 32, 4, 2, true>();
   } else {
-    if (vectors <= 1) return f.template operator()<kV, 1, 1, 4, false>();
-    if (vectors <= 8) return f.template operator()<kV, 8, 1, 4, false>();
+    if (vectors <= 1) return of_samples.template operator()<kV, 1, false>();
+    if (vectors <= 8) return of_samples.template operator()<kV, 8, false>();
     if (vectors <= 32) return f.template operator()<kV, 32, 1, 4, false>();
     if (vectors <= 64) return f.template operator()<kV, 32, 2, 2, false>();
     if constexpr (sizeof(T) == 4) return f.template operator()<kV, 32, 4, 1, false>();
@@ -399,33 +374,33 @@ template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChann
 void LaunchSmall(const Params& p, const Launch& launch) {
   const Call call(p);
   SmallGrid grid = MakeSmallGrid(p, kTeam, kSamples);
-  const int64_t totals =
-      (grid.per_block * call.channels + kMaxSmallCluster * kMaxSmallCluster) * sizeof(float2);
-  const bool blocks_fit =
-      grid.slices == 1 || (grid.slices <= kMaxSmallCluster && HasClusters(launch.device));
-  grid.one_cluster = grid.columns == 1 && blocks_fit && totals <= 16 * 1024;
   grid.partials = static_cast<float*>(p.scratch);
   grid.dgamma = p.dgamma;
   grid.dbeta = p.dbeta;
   grid.by_columns = FastDivisor(grid.columns);
   grid.by_per_block = FastDivisor(grid.per_block);
   grid.by_channels = FastDivisor(static_cast<uint32_t>(call.channels));
+  const int64_t channels = grid.per_block * call.channels;
+  grid.by_block_channels = FastDivisor(static_cast<uint32_t>(channels));
+  constexpr int64_t kMostPerChannel = 8;  // their sums are added one after the other
+  grid.per_channel =
+      static_cast<int>(std::clamp<int64_t>(kSmallThreads / channels, 1, kMostPerChannel));
   grid.by_hxw = FastDivisor(static_cast<uint32_t>(call.hxw));
   constexpr int kParts = kOneChannel ? 1 : kV;
   grid.by_length = FastDivisor(static_cast<uint32_t>(call.hxw * kParts / kV));
   const int64_t places = kSmallThreads * kVectors * kParts * static_cast<int64_t>(sizeof(float2));
   const LaunchShape shape{.blocks = int64_t{grid.columns} * grid.slices,
                           .threads = kSmallThreads,
-                          .shared_bytes = places + (grid.one_cluster ? totals : 0),
-                          .cluster = grid.one_cluster ? static_cast<int>(grid.slices) : 1,
-                          .most_together = grid.one_cluster || getenv("GNS") ? 0 : 2};
-  Finish finish(p, grid.partials, grid.slices, grid.per_block * call.channels, launch);
-  if (grid.one_cluster || grid.columns > kLaunchCounters) finish.counters = nullptr;
+                          .shared_bytes = places + std::max<int64_t>(kSmallThreads, channels) * 8,
+                          .most_together = kSamples == 1 ? 0 : 2};
+  Finish finish(p, grid.partials, grid.slices, channels, launch);
+  const bool one = grid.slices == 1;
+  if (one || grid.columns > kLaunchCounters) finish.counters = nullptr;
   WithFlag(Aligned(p, call.size, kV * sizeof(T)), [&]<bool kAligned>() {
     LaunchKernel<Small<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(launch, shape, call,
                                                                                  grid, finish);
   });
-  if (!grid.one_cluster && !finish.counters) LaunchParameters(p, grid.partials, grid.slices, launch);
+  if (!one && !finish.counters) LaunchParameters(p, grid.partials, grid.slices, launch);
 }
 
 inline void RunSmall(const Params& p, const Launch& launch) {

@@ -40,20 +40,19 @@ constexpr int ClustersOf(int size) {
 // ---- rows ----
 
 // How a row is spread, by its length.
-template <class T, int kTeamOf, int kVectorsOf, int kThreadsOf, int kStagesOf, int kRowsOf = 1>
+template <class T, int kTeamOf, int kVectorsOf, int kThreadsOf, int kStagesOf>
 struct Spread {
   using Type = T;
   static constexpr int kTeam = kTeamOf;        // threads of one block that share a row
-  static constexpr int kVectors = kVectorsOf;  // of one thread and row
+  static constexpr int kVectors = kVectorsOf;  // of one thread
   static constexpr int kThreads = kThreadsOf;
-  static constexpr int kStages = kStagesOf;  // steps of a team that are on their way; 0: there is one step
-  static constexpr int kRows = kRowsOf;      // of one step, which share a barrier
+  static constexpr int kStages = kStagesOf;  // rows of a team that are on their way; 0: it has only one
   static constexpr int kTeams = kThreads / kTeam;
   static constexpr int64_t kColumns = int64_t{kTeam} * kVectors * kLanes<T>;  // of one block
-  static constexpr int kSlots = kStages * kRows * 2 * kVectors;  // of one thread; one more is spare
+  static constexpr int kSlots = kStages * 2 * kVectors;  // of one thread; one more is spare
   static constexpr int kSums = kTeams == 1 ? 0 : static_cast<int>(kTeams * kColumns * 4);
   static constexpr int kSharedBytes =
-      std::max(kThreads * ((kSlots + 1) * 16 + kStages * kRows * 4), kSums);
+      std::max(kThreads * ((kSlots + 1) * 16 + kStages * 4), kSums);
   using Once = Spread<T, kTeam, kVectors, kThreads, 0>;
 };
 
@@ -127,8 +126,8 @@ class RowsKernel {
   // Vector k lies k * kStep columns behind the thread's first one, and Count(k) of its elements exist.
   static constexpr int kStep = S::kTeam * kV;
   __device__ int Count(int k) const { return static_cast<int>(call_.cols) - column_ - k * kStep; }
-  __device__ uint4* Slot(int stage, int row, int input, int k) const {
-    return slots_ + (((stage * S::kRows + row) * 2 + input) * S::kVectors + k) * S::kThreads;
+  __device__ uint4* Slot(int stage, int input, int k) const {
+    return slots_ + ((stage * 2 + input) * S::kVectors + k) * S::kThreads;
   }
 
   // For unaligned vectors on their way from and to registers.
@@ -140,27 +139,24 @@ class RowsKernel {
     for (int i = 0; i < S::kSlots; ++i) slots_[i * S::kThreads] = uint4{};
   }
 
-  // The next rows that have not been copied yet.
+  // The next row that has not been copied yet.
   __device__ void Copy(int stage) {
+    const auto copy = [&](bool whole) {  // without questions where all vectors are there
 #pragma unroll
-    for (int row = 0; row < S::kRows; ++row) {
-      const auto copy = [&](bool whole) {  // without questions where all vectors are there
-#pragma unroll
-        for (int k = 0; k < S::kVectors; ++k) {
-          CopyVector<kAligned>(Slot(stage, row, 0, k), dy_ + k * kStep, whole ? kV : Count(k));
-          CopyVector<kAligned>(Slot(stage, row, 1, k), x_ + k * kStep, whole ? kV : Count(k));
-        }
-      };
-      if (rows_to_copy_ > 0) {
-        whole_ ? copy(true) : copy(false);
-        __pipeline_memcpy_async(rstds_ + (stage * S::kRows + row) * S::kThreads, rstd_, 4);
+      for (int k = 0; k < S::kVectors; ++k) {
+        CopyVector<kAligned>(Slot(stage, 0, k), dy_ + k * kStep, whole ? kV : Count(k));
+        CopyVector<kAligned>(Slot(stage, 1, k), x_ + k * kStep, whole ? kV : Count(k));
       }
-      rows_to_copy_ -= call_.row_step;
-      rstd_ += call_.row_step;
-      dy_ += call_.step;
-      x_ += call_.step;
+    };
+    if (rows_to_copy_ > 0) {
+      whole_ ? copy(true) : copy(false);
+      __pipeline_memcpy_async(rstds_ + stage * S::kThreads, rstd_, 4);
     }
     __pipeline_commit();
+    rows_to_copy_ -= call_.row_step;
+    rstd_ += call_.row_step;
+    dy_ += call_.step;
+    x_ += call_.step;
   }
 
   __device__ void LoadGamma() {
@@ -200,38 +196,27 @@ class RowsKernel {
     }
     LoadGamma();
     if (call_.cluster_size > 1) AwaitMail();
-    float sum[1] = {Dot(dy, x, rstd)};
-    SumOverTeam(sum, 0);
-    if (exists) Gradient(dy, x, rstd, sum[0] * call_.over_cols);
+    const float mean = SumOverTeam(Dot(dy, x, rstd), 0) * call_.over_cols;
+    if (exists) Gradient(dy, x, rstd, mean);
   }
 
-  // The rows of one step; their slots are refilled as soon as they are read.
+  // One row; its slots are refilled as soon as they are read.
   __device__ void Step(int stage, uint32_t step) {
-    Row dy[S::kRows], x[S::kRows];
-    float rstd[S::kRows], sums[S::kRows];
+    const bool exists = rows_left_ > 0;
+    Row dy, x;
     __pipeline_wait_prior(S::kStages - 1);
+    const float rstd = exists ? rstds_[stage * S::kThreads] : 0.0f;
 #pragma unroll
-    for (int row = 0; row < S::kRows; ++row) {
-      const bool exists = Exists(row);
-      rstd[row] = exists ? rstds_[(stage * S::kRows + row) * S::kThreads] : 0.0f;
-#pragma unroll
-      for (int k = 0; k < S::kVectors; ++k) {
-        dy[row][k] = exists ? *Slot(stage, row, 0, k) : uint4{};
-        x[row][k] = exists ? *Slot(stage, row, 1, k) : uint4{};
-      }
+    for (int k = 0; k < S::kVectors; ++k) {
+      dy[k] = exists ? *Slot(stage, 0, k) : uint4{};
+      x[k] = exists ? *Slot(stage, 1, k) : uint4{};
     }
     Copy(stage);
-#pragma unroll
-    for (int row = 0; row < S::kRows; ++row) sums[row] = Dot(dy[row], x[row], rstd[row]);
-    SumOverTeam(sums, step);
-#pragma unroll
-    for (int row = 0; row < S::kRows; ++row) {
-      if (Exists(row)) Gradient(dy[row], x[row], rstd[row], sums[row] * call_.over_cols);
-      dx_ += call_.step;
-    }
-    rows_left_ -= S::kRows * call_.row_step;
+    const float mean = SumOverTeam(Dot(dy, x, rstd), step) * call_.over_cols;
+    if (exists) Gradient(dy, x, rstd, mean);
+    rows_left_ -= call_.row_step;
+    dx_ += call_.step;
   }
-  __device__ bool Exists(int row) const { return rows_left_ > row * call_.row_step; }
 
   __device__ float Dot(const Row& dy_bits, const Row& x_bits, float rstd) const {
     float sums[kV] = {};
@@ -257,40 +242,30 @@ class RowsKernel {
 
   // One barrier: the sums of the step before last may be overwritten, because everybody has read them
   // before the barrier of the last step.
-  template <int kCount>
-  __device__ void SumOverTeam(float (&sums)[kCount], uint32_t step) {
-#pragma unroll
-    for (float& sum : sums) sum = WarpSum<(S::kTeam < kWarp ? S::kTeam : kWarp)>(sum);
+  __device__ float SumOverTeam(float sum, uint32_t step) {
+    sum = WarpSum<(S::kTeam < kWarp ? S::kTeam : kWarp)>(sum);
     if constexpr (S::kTeam > kWarp) {
       static_assert(S::kTeam == S::kThreads);
       constexpr int kWarps = S::kThreads / kWarp;
-      __shared__ float warps[2][kCount][kMaxCluster * kWarps];
+      __shared__ float warps[2][kMaxCluster * kWarps];
       const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
       const int parity = step % 2, count = call_.cluster_size * kWarps;
       if (call_.cluster_size == 1) {
-#pragma unroll
-        for (int row = 0; row < kCount; ++row) {
-          if (lane == 0) warps[parity][row][warp] = sums[row];
-        }
+        if (lane == 0) warps[parity][warp] = sum;
         __syncthreads();
       } else {
-        if (threadIdx.x == 0) ExpectMail(mail_, parity, kCount * count * sizeof(float));
-#pragma unroll
-        for (int row = 0; row < kCount; ++row) {
-          if (lane < call_.cluster_size)
-            SendMail(mail_, parity, &warps[parity][row][rank_ * kWarps + warp], sums[row], lane);
-        }
-        ReceiveMail(mail_, parity, step / 2);
+        if (threadIdx.x == 0) ExpectBytes(&mail_.of_box[parity], count * sizeof(float));
+        if (lane < call_.cluster_size)
+          SendMail(mail_, parity, &warps[parity][rank_ * kWarps + warp], sum, lane);
+        AwaitBytes(&mail_.of_box[parity], step / 2);
       }
+      sum = 0;
 #pragma unroll
-      for (int row = 0; row < kCount; ++row) {
-        float sum = 0;
-#pragma unroll
-        for (int i = lane; i < kMaxCluster * kWarps; i += kWarp)
-          sum += i < count ? warps[parity][row][i] : 0.0f;
-        sums[row] = WarpSum(sum);
-      }
+      for (int i = lane; i < kMaxCluster * kWarps; i += kWarp)
+        sum += i < count ? warps[parity][i] : 0.0f;
+      sum = WarpSum(sum);
     }
+    return sum;
   }
 
   __device__ void Gradient(const Row& dy_bits, const Row& x_bits, float rstd, float mean) {
@@ -433,7 +408,7 @@ class RowsLaunch {
                         p_.rows,
                         p_.cols,
                         1 / static_cast<float>(p_.cols),
-                        CeilDiv<int64_t>(turns_, int64_t{clusters_} * Form::kRows),
+                        CeilDiv<int64_t>(turns_, clusters_),
                         row_step,
                         row_step * p_.cols,
                         size_};
@@ -608,15 +583,12 @@ constexpr int64_t kLongestRow = 65536;  // that a cluster of eight holds
 // their way are no better, because every thread already has all vectors of its row in flight.
 template <class T>
 void RunRowsOf(const Params& p, const Launch& launch) {
-  static const int tune = getenv("RMSV") ? atoi(getenv("RMSV")) : 0;
   if constexpr (sizeof(T) == 4) {
     if (p.cols <= 32) return LaunchRows<Spread<T, 8, 1, 256, 1>>(p, launch);
     if (p.cols <= 128) return LaunchRows<Spread<T, 8, 4, 256, 4>>(p, launch);
     if (p.cols <= 512) return LaunchRows<Spread<T, 16, 8, 256, 1>>(p, launch);
     if (p.cols <= 1024) return LaunchRows<Spread<T, 32, 8, 256, 2>>(p, launch);
-    if (p.cols <= 4096 && tune == 1) return LaunchRows<Spread<T, 512, 2, 512, 1>>(p, launch);
-    if (p.cols <= 4096 && tune == 2) return LaunchRows<Spread<T, 512, 2, 512, 3>>(p, launch);
-    if (p.cols <= 4096) return LaunchRows<Spread<T, 256, 4, 256, 1>>(p, launch);
+    if (p.cols <= 4096) return LaunchRows<Spread<T, 512, 2, 512, 1>>(p, launch);
     if (p.cols <= 8192) return LaunchRows<Spread<T, 512, 4, 512, 1>>(p, launch);
     return LaunchRows<Spread<T, 512, 4, 512, 3>>(p, launch);
   } else {
@@ -624,13 +596,8 @@ void RunRowsOf(const Params& p, const Launch& launch) {
     if (p.cols <= 128) return LaunchRows<Spread<T, 8, 2, 256, 4>>(p, launch);
     if (p.cols <= 512) return LaunchRows<Spread<T, 16, 4, 256, 1>>(p, launch);
     if (p.cols <= 1024) return LaunchRows<Spread<T, 32, 4, 256, 3>>(p, launch);
-    if (p.cols <= 4096 && tune == 1) return LaunchRows<Spread<T, 256, 2, 256, 2, 2>>(p, launch);
     if (p.cols <= 4096) return LaunchRows<Spread<T, 256, 2, 256, 3>>(p, launch);
-    if (p.cols <= 8192 && tune == 1) return LaunchRows<Spread<T, 256, 4, 256, 2>>(p, launch);
-    if (p.cols <= 8192 && tune == 2) return LaunchRows<Spread<T, 512, 2, 512, 3>>(p, launch);
     if (p.cols <= 8192) return LaunchRows<Spread<T, 512, 2, 512, 1>>(p, launch);
-    if (tune == 1) return LaunchRows<Spread<T, 256, 4, 256, 2, 2>>(p, launch);
-    if (tune == 2) return LaunchRows<Spread<T, 256, 4, 256, 3>>(p, launch);
     return LaunchRows<Spread<T, 512, 2, 512, 4>>(p, launch);
   }
 }
