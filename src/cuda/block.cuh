@@ -283,9 +283,10 @@ __device__ inline void InitBarrier(uint64_t* barrier) {
 // By one thread per round: so many bytes will come.
 __device__ inline void ExpectBytes(uint64_t* barrier, uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(barrier)),
-               "r"(bytes)
-               : "memory");
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
 #endif
 }
 
@@ -309,8 +310,8 @@ __device__ inline void AwaitBytes(uint64_t* barrier, uint32_t round) {
 __device__ inline void BulkCopy(uint4* to, const void* from, uint32_t bytes, uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          SharedAddress(to)),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(SharedAddress(to)),
       "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(SharedAddress(barrier))
       : "memory");
 #endif
@@ -571,7 +572,8 @@ struct ColumnSums {
   __device__ float Part(int part, int64_t column) const {
     float sum = 0;
 #pragma unroll 4
-    for (int64_t row = part; row < rows; row += parts()) sum += __ldcg(partials + row * cols + column);
+    for (int64_t row = part; row < rows; row += parts())
+      sum += __ldcg(partials + row * cols + column);
     return sum;
   }
   // The same of one column by one thread; up to 32 rows at a time are on their way.

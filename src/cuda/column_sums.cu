@@ -16,7 +16,8 @@ __global__ void __launch_bounds__(32 * kWarp) AddAllColumns(const __grid_constan
 
 void LaunchColumnSums(const Launch& launch, const ColumnSums& sums) {
   LaunchKernel<AddAllColumns>(
-      launch, {.blocks = CeilDiv<int64_t>(sums.cols, kWarp), .threads = sums.parts() * kWarp}, sums);
+      launch, {.blocks = CeilDiv<int64_t>(sums.cols, kWarp), .threads = sums.parts() * kWarp},
+      sums);
 }
 
 }  // namespace anyacl::cuda

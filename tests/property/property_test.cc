@@ -337,7 +337,8 @@ TEST_F(PropertyTest, MisalignedMemory) {
         const CaseCall made = harness::MakeCall(op.contract, cases, row, types);
         // The largest element of the call: every address stays a multiple of its own size.
         size_t size = 1;
-        for (const contract::ArgSpec& arg : made.spec.args) size = std::max(size, SizeOf(arg.tensor.dtype));
+        for (const contract::ArgSpec& arg : made.spec.args)
+          size = std::max(size, SizeOf(arg.tensor.dtype));
         for (const Data data : kBoth) {
           Call aligned(op, made, {.data = data});
           const Bytes expected = Run(aligned);

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int k = 0; k < kV; ++k) g[k] = Gradient<T, kIsResult>(g[k], x[k], p);
     StoreVector(static_cast<T*>(p.dx) + i, Pack<T>(g), left, whole);
   };
-  aligned && rest >= kV ? run(kV, true) : run(static_cast<int>(min(rest, int64_t{kV})), false);
+  aligned&& rest >= kV ? run(kV, true) : run(static_cast<int>(min(rest, int64_t{kV})), false);
 }
 
 __device__ void Convert(float value, float* to) { *to = value; }
@@ -68,7 +68,8 @@ __global__ void __launch_bounds__(kThreads) Simple(const __grid_constant__ Param
   if (i >= p.count) return;
   const float g = ToFloat(static_cast<const T*>(p.dy)[i]);
   const float x = ToFloat(static_cast<const T*>(p.x)[i]);
-  const float gradient = p.is_result ? Gradient<float, true>(g, x, p) : Gradient<float, false>(g, x, p);
+  const float gradient =
+      p.is_result ? Gradient<float, true>(g, x, p) : Gradient<float, false>(g, x, p);
   const T rounded = FromFloat<T>(gradient);
   Convert(ToFloat(rounded), static_cast<Out*>(p.dx) + i);
 }

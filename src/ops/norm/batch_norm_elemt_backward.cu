@@ -302,7 +302,8 @@ __device__ void StoreOctet(void* data, DType dtype, int64_t i, int left, bool wh
   if (dtype == DType::kBF16) typed(static_cast<__nv_bfloat16*>(data));
 }
 
-__global__ void __launch_bounds__(kThreads) Simple(const __grid_constant__ Params p, const __grid_constant__ bool aligned) {
+__global__ void __launch_bounds__(kThreads)
+    Simple(const __grid_constant__ Params p, const __grid_constant__ bool aligned) {
   BeginKernel();
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kOctet;
   const int64_t count = p.outer * p.c * p.inner;

@@ -49,7 +49,8 @@ class LongSums {
 
 // One warp per plane (n, c), for short planes.
 template <class T>
-__global__ void __launch_bounds__(kThreads) SumsOfPlanes(const __grid_constant__ Call call, float* partials) {
+__global__ void __launch_bounds__(kThreads)
+    SumsOfPlanes(const __grid_constant__ Call call, float* partials) {
   BeginKernel();
   const int64_t plane = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
   if (plane >= call.n * call.c) return;
@@ -70,7 +71,8 @@ __global__ void __launch_bounds__(kThreads) SumsOfPlanes(const __grid_constant__
 
 // One block per 32 channels of a sample: a lane per channel, the warps take turns with the positions.
 template <class T>
-__global__ void __launch_bounds__(kThreads) SumsChannelsLast(const __grid_constant__ Call call, float* partials) {
+__global__ void __launch_bounds__(kThreads)
+    SumsChannelsLast(const __grid_constant__ Call call, float* partials) {
   BeginKernel();
   constexpr int kWarps = kThreads / kWarp;
   __shared__ float sums[2][kWarps][kWarp];

@@ -149,7 +149,8 @@ struct Finish {
 };
 
 inline bool Aligned(const Params& p, int64_t pitch, uintptr_t vector_bytes = 16) {
-  return cuda::Aligned({p.dy, p.x, p.dx}, pitch * static_cast<int64_t>(SizeOf(p.dtype)), vector_bytes);
+  return cuda::Aligned({p.dy, p.x, p.dx}, pitch * static_cast<int64_t>(SizeOf(p.dtype)),
+                       vector_bytes);
 }
 
 }  // namespace anyacl::cuda::group_norm

@@ -157,7 +157,8 @@ class ClusterKernel {
       if (lane_ == 0) chunks[parity][chunk_] = mine;
       __syncthreads();
     } else {
-      if (threadIdx.x == 0) ExpectBytes(&mail_.of_box[parity], cut_.cluster * cut_.warps * sizeof(Sums));
+      if (threadIdx.x == 0)
+        ExpectBytes(&mail_.of_box[parity], cut_.cluster * cut_.warps * sizeof(Sums));
       if (lane_ < cut_.cluster) SendMail(mail_, parity, &chunks[parity][chunk_], mine, lane_);
       AwaitBytes(&mail_.of_box[parity], round / 2);
     }
@@ -242,7 +243,8 @@ void LaunchCluster(const Params& p, const Launch& launch) {
   shape.blocks = clusters * cut.cluster;
   float* const partials = static_cast<float*>(p.scratch);
   const Finish finish(p, partials, p.n, p.c, launch);
-  LaunchKernel<GroupPerCluster<T, kAligned>>(launch, shape, Call(p), cut, finish, partials, clusters);
+  LaunchKernel<GroupPerCluster<T, kAligned>>(launch, shape, Call(p), cut, finish, partials,
+                                             clusters);
   if (!finish.counters) LaunchParameters(p, partials, p.n, launch);
 }
 

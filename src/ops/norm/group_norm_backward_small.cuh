@@ -25,7 +25,7 @@ struct SmallGrid {
   float* partials;   // [slices][2][C]
   void* dgamma;
   void* dbeta;
-  int per_channel;   // threads that add up one channel
+  int per_channel;  // threads that add up one channel
   FastDivisor by_columns, by_per_block, by_channels, by_block_channels, by_hxw, by_length;
 };
 
@@ -229,7 +229,8 @@ class SmallKernel {
   __device__ void WriteParameters() {
     ANYACL_SLOTS(shared);
     float2* const places = reinterpret_cast<float2*>(shared);  // [teams][places of a team]
-    float2* const sums = places + kSmallThreads * kVectors * kParts;  // [threads of a channel][channels]
+    float2* const sums =
+        places + kSmallThreads * kVectors * kParts;  // [threads of a channel][channels]
     const int channels = grid_.per_block * static_cast<int>(call_.channels);
     const int mine = static_cast<int>(grid_.by_block_channels.Divide(threadIdx.x));
 #pragma unroll
@@ -397,8 +398,8 @@ void LaunchSmall(const Params& p, const Launch& launch) {
   const bool one = grid.slices == 1;
   if (one || grid.columns > kLaunchCounters) finish.counters = nullptr;
   WithFlag(Aligned(p, call.size, kV * sizeof(T)), [&]<bool kAligned>() {
-    LaunchKernel<Small<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(launch, shape, call,
-                                                                                 grid, finish);
+    LaunchKernel<Small<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(
+        launch, shape, call, grid, finish);
   });
   if (!one && !finish.counters) LaunchParameters(p, grid.partials, grid.slices, launch);
 }

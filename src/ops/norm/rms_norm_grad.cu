@@ -46,13 +46,13 @@ struct Spread {
   static constexpr int kTeam = kTeamOf;        // threads of one block that share a row
   static constexpr int kVectors = kVectorsOf;  // of one thread
   static constexpr int kThreads = kThreadsOf;
-  static constexpr int kStages = kStagesOf;  // rows of a team that are on their way; 0: it has only one
+  static constexpr int kStages =
+      kStagesOf;  // rows of a team that are on their way; 0: it has only one
   static constexpr int kTeams = kThreads / kTeam;
   static constexpr int64_t kColumns = int64_t{kTeam} * kVectors * kLanes<T>;  // of one block
   static constexpr int kSlots = kStages * 2 * kVectors;  // of one thread; one more is spare
   static constexpr int kSums = kTeams == 1 ? 0 : static_cast<int>(kTeams * kColumns * 4);
-  static constexpr int kSharedBytes =
-      std::max(kThreads * ((kSlots + 1) * 16 + kStages * 4), kSums);
+  static constexpr int kSharedBytes = std::max(kThreads * ((kSlots + 1) * 16 + kStages * 4), kSums);
   using Once = Spread<T, kTeam, kVectors, kThreads, 0>;
 };
 
@@ -62,7 +62,7 @@ struct RowsCall {
   const float* rstd;
   Numbers gamma;
   void* dx;
-  float* partials;  // [clusters][cols]
+  float* partials;     // [clusters][cols]
   unsigned* counters;  // null: the sums over the partials are left to another kernel
   void* dgamma;
   int64_t rows;
@@ -321,8 +321,10 @@ class RowsKernel {
   // dgamma, when all blocks have written their partials.
   __device__ void AddPartials() {
     MeetAllBlocks(call_.counters);
-    const ColumnSums sums{call_.partials, gridDim.x / call_.cluster_size, call_.cols, call_.cols,
-                          call_.dgamma,   nullptr,                        DType::kF32};
+    const ColumnSums sums{call_.partials, gridDim.x / call_.cluster_size,
+                          call_.cols,     call_.cols,
+                          call_.dgamma,   nullptr,
+                          DType::kF32};
     for (int64_t column = int64_t{blockIdx.x} * kWarp; column < call_.cols;
          column += int64_t{gridDim.x} * kWarp) {
       AddColumns(sums, column);
@@ -393,8 +395,8 @@ class RowsLaunch {
     const bool one = clusters_ == 1;
     if (!one && launch_.counters) {
       static std::atomic<int> cache[kMaxDevices][kMaxCluster + 1];
-      shape.cooperative =
-          ResidentClusters<Rows<Form, kAligned>>(cache[launch_.device][size_], launch_, shape) >= clusters_;
+      shape.cooperative = ResidentClusters<Rows<Form, kAligned>>(cache[launch_.device][size_],
+                                                                 launch_, shape) >= clusters_;
     }
     const int64_t row_step = int64_t{clusters_} * Form::kTeams;
     const RowsCall call{p_.dy,
@@ -493,7 +495,8 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_con
         }
       }
 #pragma unroll
-      for (int distance = kWarp / 2; distance > 0; distance /= 2) {  // all rows at once, for the latency
+      for (int distance = kWarp / 2; distance > 0;
+           distance /= 2) {  // all rows at once, for the latency
 #pragma unroll
         for (float& sum : mine) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
       }
