@@ -99,6 +99,7 @@ class RowsKernel {
 
   __device__ void Run() {
     if (call_.cluster_size > 1) OpenMail(mail_);
+    BeginKernel();
     if constexpr (S::kStages == 0) {
       Once();
     } else {
@@ -352,7 +353,6 @@ class RowsKernel {
 
 template <class S, bool kAligned>
 __global__ void __launch_bounds__(S::kThreads, 1) Rows(const __grid_constant__ RowsCall call) {
-  BeginKernel();
   ANYACL_SLOTS(shared);
   __shared__ MailCounters mail;
   RowsKernel<S, kAligned>(call, shared, mail).Run();
