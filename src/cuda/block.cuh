@@ -515,8 +515,8 @@ int ResidentClusters(std::atomic<int>& cache, const Launch& launch, const Launch
   });
 }
 
-// First in every kernel, because kernels may be launched before the one in front has ended: everything that one wrote is
-// visible behind this, and the next one may take the places that become free.
+// In every kernel before it touches device memory, because kernels may be launched before the one in front has ended:
+// everything that one wrote is visible behind this, and the next one may take the places that become free.
 __device__ inline void BeginKernel() {
 #if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();

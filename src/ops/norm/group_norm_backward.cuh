@@ -10,8 +10,6 @@
 
 namespace anyacl::cuda::group_norm {
 
-namespace cg = cooperative_groups;
-
 using Params = GroupNormBackwardParams;
 
 // The numbers of a call with device types.
