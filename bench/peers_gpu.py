@@ -4,8 +4,11 @@
 """AnyACL against PyTorch, torch.compile and Liger-Kernel on one GPU, one row per case.
 
 All columns are timed the same way: calls over rotating buffers (more than the L2 holds), recorded into one
-graph; the median of several replays divided by the calls. So host cost is in no column. The floor is the
-bytes that must move over the bandwidth of a 2-read-1-write copy measured in the same run.
+graph; the median of several replays divided by the calls. A replay is put behind another one, so that the GPU never
+waits for the host between the two events. So host cost is in no column. The floor is the bytes that must move over the
+bandwidth of a 2-read-1-write copy measured in the same run. Results of AnyACL are compared with the formula evaluated
+by PyTorch in float32: WRONG means that they are further off than 2e-5 (FLOAT) or 1.6e-2 (BF16) of the largest value,
+and the script ends with status 1.
 
     bench/peers_gpu.py [--prefix dist] [--only rms,gn] [--compile] [--json out.json]
 """
@@ -57,7 +60,7 @@ REPLAYS = 7
 
 
 def calls_for(sets, estimate_us):
-    calls = max(len(sets), int(min(200, 3000 / max(estimate_us, 1))))
+    calls = max(len(sets), int(min(500, 3000 / max(estimate_us, 1))))
     return -(-calls // len(sets)) * len(sets)
 
 
@@ -66,6 +69,7 @@ def median_replay(replay, calls):
     times = []
     for i in range(REPLAYS + 2):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        replay()
         start.record()
         replay()
         end.record()
@@ -264,6 +268,7 @@ class AnyACL:
         return call
 
     def time(self, op, sets, shape, extra, estimate_us):
+        torch.cuda.synchronize()  # the tensors are made on PyTorch's stream
         calls = [self.prepare(op, s, shape, extra) for s in sets]
         self.check(self.acl.aclrtSynchronizeStream(self.stream))
         count = calls_for(sets, estimate_us)
@@ -277,6 +282,7 @@ class AnyACL:
         self.check(self.acl.aclrtCreateEvent(ctypes.byref(end)))
         times = []
         for i in range(REPLAYS + 2):
+            self.check(self.acl.aclmdlRIExecuteAsync(graph, self.stream))
             self.check(self.acl.aclrtRecordEvent(start, self.stream))
             self.check(self.acl.aclmdlRIExecuteAsync(graph, self.stream))
             self.check(self.acl.aclrtRecordEvent(end, self.stream))
@@ -286,6 +292,21 @@ class AnyACL:
                 times.append(ms.value * 1000 / count)
         self.check(self.acl.aclmdlRIDestroy(graph))
         return statistics.median(times)
+
+
+def is_right(op, s, shape, extra):
+    """Whether the results that lie in the set are those of the formula."""
+    if op == "elu":
+        expected = (torch.ops.aten.elu_backward(s["dy"].float(), 1.0, 1.0, 1.0, not extra, s["x"].float()),)
+    else:
+        function, names = formula(op, shape, extra)
+        expected = function(*(s[name] for name in names))
+        expected = expected if isinstance(expected, tuple) else (expected,)
+    for got, want in zip((s[k] for k in ("dx", "dgamma", "dbeta") if k in s), expected):
+        limit = 2e-5 if got.dtype == F32 else 1.6e-2
+        if not (got.float() - want.float()).abs().max() <= limit * want.float().abs().max():
+            return False
+    return True
 
 
 # ---- the table ----
@@ -338,17 +359,20 @@ def main():
                 function = make(op, shape, extra)
                 row[name] = function and attempt(lambda: time_torch(function, sets, goal))
             row["anyacl"] = anyacl and attempt(lambda: anyacl.time(op, sets, shape, extra, goal))
+            row["right"] = anyacl and attempt(lambda: is_right(op, sets[0], shape, extra))
             rows.append(row)
             label = f"{op} {'x'.join(map(str, shape))} {'' if extra is None else extra} {row['dtype']}"
             cell = lambda v: f"{v:8.1f}" if v else f"{'-':>8}"
             print(f"{label:34} {row['floor']:7.1f} {cell(row.get('aten'))} {cell(row.get('compile'))} "
-                  f"{cell(row.get('liger'))} {cell(row['anyacl'])} {goal:7.1f}", flush=True)
+                  f"{cell(row.get('liger'))} {cell(row['anyacl'])} {goal:7.1f}{'' if row['right'] else ' WRONG'}",
+                  flush=True)
             del sets
             torch.cuda.empty_cache()
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"device": torch.cuda.get_device_name(), "bandwidth": bandwidth, "rows": rows}, file, indent=1)
+    return 0 if all(row["right"] for row in rows) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -158,11 +158,12 @@ __device__ inline uint4 Pack(const float (&from)[kLanes<T>]) {
   }
 }
 
-// True when every array and every distance between two vectors is a multiple of 16 bytes.
-inline bool Aligned(std::initializer_list<const void*> arrays, int64_t pitch_bytes = 0) {
+// True when every array and every distance between two vectors is a multiple of a vector's bytes.
+inline bool Aligned(std::initializer_list<const void*> arrays, int64_t pitch_bytes = 0,
+                    uintptr_t vector_bytes = 16) {
   uintptr_t all = static_cast<uintptr_t>(pitch_bytes);
   for (const void* array : arrays) all |= reinterpret_cast<uintptr_t>(array);
-  return all % 16 == 0;
+  return all % vector_bytes == 0;
 }
 
 // The vector at `from`, of which the first `count` elements exist; the others are 0. Where `aligned`, count
@@ -265,6 +266,57 @@ __device__ inline float WarpSum(float value) {
   return value;
 }
 
+// ---- Barriers that count bytes ----
+
+__device__ inline uint32_t SharedAddress(const void* of) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(of));
+}
+
+// By one thread; everybody else needs a barrier before the first use.
+__device__ inline void InitBarrier(uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(SharedAddress(barrier)));
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+// By one thread per round: so many bytes will come.
+__device__ inline void ExpectBytes(uint64_t* barrier, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
+#endif
+}
+
+// Until everything expected in round `round` (0, 1, ...) has come.
+__device__ inline void AwaitBytes(uint64_t* barrier, uint32_t round) {
+#if __CUDA_ARCH__ >= 900
+  uint32_t done = 0;
+  while (!done) {
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(SharedAddress(barrier)), "r"(round & 1)
+        : "memory");
+  }
+#endif
+}
+
+// By one thread: whole vectors, which count at the barrier when they have come. It does not stand in the way of the
+// block's other loads and stores, as many small copies do.
+__device__ inline void BulkCopy(uint4* to, const void* from, uint32_t bytes, uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(SharedAddress(to)),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(SharedAddress(barrier))
+      : "memory");
+#endif
+}
+
 // ---- Mail between the blocks of a cluster ----
 //
 // A cluster barrier waits until all stores of its threads have arrived, results included: about 1 us. Mail
@@ -276,30 +328,19 @@ struct MailCounters {
   uint64_t of_box[2];
 };
 
-__device__ inline uint32_t SharedAddress(const void* of) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(of));
-}
-
-// By all threads of the cluster, before any mail.
+// By all threads of the cluster, once; what lies between the two, loads above all, hides the wait for the others.
 __device__ inline void OpenMail(MailCounters& counters) {
 #if __CUDA_ARCH__ >= 900
   if (threadIdx.x == 0) {
-    for (uint64_t& counter : counters.of_box) {
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(SharedAddress(&counter)));
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    for (uint64_t& counter : counters.of_box) InitBarrier(&counter);
   }
-  cooperative_groups::this_cluster().sync();
+  asm volatile("barrier.cluster.arrive;" ::: "memory");
 #endif
 }
-
-// By one thread per round: so many bytes will come.
-__device__ inline void ExpectMail(MailCounters& counters, int box, uint32_t bytes) {
+// Before the first mail.
+__device__ inline void AwaitMail() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   SharedAddress(&counters.of_box[box])),
-               "r"(bytes)
-               : "memory");
+  asm volatile("barrier.cluster.wait;" ::: "memory");
 #endif
 }
 
@@ -339,21 +380,6 @@ __device__ inline void SendMail(MailCounters& counters, int box, const V* to, co
 #endif
 }
 
-// Until everything expected in round `round` of this box (0, 1, ...) has come.
-__device__ inline void ReceiveMail(MailCounters& counters, int box, uint32_t round) {
-#if __CUDA_ARCH__ >= 900
-  uint32_t done = 0;
-  while (!done) {
-    asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
-        "selp.u32 %0, 1, 0, p; }"
-        : "=r"(done)
-        : "r"(SharedAddress(&counters.of_box[box])), "r"(round & 1)
-        : "memory");
-  }
-#endif
-}
-
 // ---- Division by a number known at launch, for dividends below 2^31 ----
 
 struct FastDivisor {
@@ -382,7 +408,16 @@ struct LaunchShape {
   int64_t shared_bytes = 0;
   int cluster = 1;           // blocks that share their memories
   bool cooperative = false;  // all blocks are resident at once
-  bool early = false;  // may start before the kernel in front has ended (WaitForKernelInFront)
+  // Not more blocks than this on one multiprocessor; 0: as many as fit. A grid that is to spread over all of them would
+  // else crowd onto those that the kernel in front leaves first.
+  int most_together = 0;
+
+  // What keeps a further block away is the shared memory that it does not get.
+  int64_t SharedBytes() const {
+    constexpr int64_t kOfMultiprocessor = 228 * 1024;
+    const int64_t least = most_together ? kOfMultiprocessor / (most_together + 1) : 0;
+    return std::max(shared_bytes, least);
+  }
 };
 
 inline constexpr int kMaxDevices = 64;
@@ -434,7 +469,7 @@ struct LaunchConfig : cudaLaunchConfig_t {
   LaunchConfig(const Launch& launch, const LaunchShape& shape) : cudaLaunchConfig_t{} {
     gridDim = dim3(static_cast<unsigned>(shape.blocks));
     blockDim = dim3(static_cast<unsigned>(shape.threads));
-    dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
+    dynamicSmemBytes = static_cast<size_t>(shape.SharedBytes());
     stream = static_cast<cudaStream_t>(launch.native_stream);
     attrs = attributes;
     if (shape.cluster > 1) {
@@ -447,7 +482,7 @@ struct LaunchConfig : cudaLaunchConfig_t {
       attributes[numAttrs].id = cudaLaunchAttributeCooperative;
       attributes[numAttrs++].val.cooperative = 1;
     }
-    if (shape.early) {
+    if (HasClusters(launch.device)) {  // BeginKernel; 0.6 us of the host's less
       attributes[numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
       attributes[numAttrs++].val.programmaticStreamSerializationAllowed = 1;
     }
@@ -458,7 +493,7 @@ struct LaunchConfig : cudaLaunchConfig_t {
 
 template <auto kernel, class... Args>
 void LaunchKernel(const Launch& launch, const LaunchShape& shape, const Args&... args) {
-  if (shape.shared_bytes > 48 * 1024) AllowSharedMemory<kernel>(launch.device);
+  if (shape.SharedBytes() > 48 * 1024) AllowSharedMemory<kernel>(launch.device);
   const LaunchConfig config(launch, shape);
   cudaLaunchKernelEx(&config, kernel, args...);
 }
@@ -475,22 +510,50 @@ int ResidentClusters(std::atomic<int>& cache, const Launch& launch, const Launch
       return count;
     }
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel, shape.threads,
-                                                  shape.shared_bytes);
+                                                  shape.SharedBytes());
     return count * Multiprocessors(launch.device);
   });
 }
 
-// For kernels launched `early`: everything the kernel in front wrote is visible behind this.
-__device__ inline void WaitForKernelInFront() {
+// In every kernel before it touches device memory, because kernels may be launched before the one in front has ended:
+// everything that one wrote is visible behind this, and the next one may take the places that become free.
+__device__ inline void BeginKernel() {
 #if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
-#endif
-}
-// In the kernel in front: the next one may take the places that become free.
-__device__ inline void LetNextKernelStart() {
-#if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
+}
+
+// ---- Blocks that wait for each other ----
+//
+// With counters of Launch::counters; what one block wrote before is visible to the others behind it.
+
+// For all threads of a kernel launched as cooperative: until all blocks are here. Uses two counters.
+__device__ inline void MeetAllBlocks(unsigned* counters) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(&counters[0], 1u);
+    while (*static_cast<volatile unsigned*>(&counters[0]) < gridDim.x) {
+    }
+    __threadfence();
+    if (atomicAdd(&counters[1], 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
+  }
+  __syncthreads();
+}
+
+// For all threads: true in the last of `blocks` blocks that comes here.
+__device__ inline bool IsLastBlock(unsigned* counter, unsigned blocks) {
+  __shared__ bool is_last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    is_last = atomicAdd(counter, 1u) == blocks - 1;
+    if (is_last) *counter = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  return is_last;
 }
 
 // ---- Column sums: the last step of every parameter gradient ----
@@ -503,7 +566,56 @@ struct ColumnSums {
   void* first;
   void* second;
   DType dtype;
+
+  // Part p adds rows p, p + parts, ...; then the parts are added, in order, wherever that is done.
+  __host__ __device__ int parts() const { return rows <= 32 ? 8 : 32; }
+  __device__ float Part(int part, int64_t column) const {
+    float sum = 0;
+#pragma unroll 4
+    for (int64_t row = part; row < rows; row += parts())
+      sum += __ldcg(partials + row * cols + column);
+    return sum;
+  }
+  // The same of one column by one thread; up to 32 rows at a time are on their way.
+  __device__ float Total(int64_t column) const {
+    float total = 0;
+    for (int first = 0; first < parts(); first += 8) {
+      float sum[8] = {};
+#pragma unroll 4
+      for (int64_t row = first; row < rows; row += parts()) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          if (row + i < rows) sum[i] += __ldcg(partials + (row + i) * cols + column);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < 8; ++i) total += sum[i];
+    }
+    return total;
+  }
+  __device__ void Store(int64_t column, float total) const {
+    void* const to = column < split ? first : second;
+    if (to) StoreAs(to, dtype, column < split ? column : column - split, total);
+  }
 };
+
+// 32 columns of the sums, by all threads of a block.
+__device__ inline void AddColumns(const ColumnSums& s, int64_t first_column) {
+  __shared__ float sums[32][kWarp];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int64_t column = first_column + lane;
+  for (int part = warp; part < s.parts(); part += static_cast<int>(blockDim.x) / kWarp) {
+    sums[part][lane] = column < s.cols ? s.Part(part, column) : 0.0f;
+  }
+  __syncthreads();
+  if (warp == 0 && column < s.cols) {
+    float total = 0;
+#pragma unroll 8
+    for (int i = 0; i < s.parts(); ++i) total += sums[i][lane];
+    s.Store(column, total);
+  }
+  __syncthreads();  // the sums are free again
+}
 
 void LaunchColumnSums(const Launch& launch, const ColumnSums& sums);
 

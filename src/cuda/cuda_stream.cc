@@ -102,15 +102,19 @@ Status CudaStream::Open(int device, uint32_t priority) {
   if (native_ && ordinal == ordinal_ && priority == priority_) return Status();
   if (native_) {
     const DeviceGuard guard(ordinal_);
+    const bool idle = cudaStreamQuery(native_) == cudaSuccess;
+    if (idle && counters_) PutCounters(ordinal_, counters_);  // else they are lost
     AddMark(false);
     cudaStreamDestroy(native_);  // what is on it still runs
     native_ = nullptr;
+    counters_ = nullptr;
   }
   const DeviceGuard guard(ordinal);
   const cudaError_t error =
       cudaStreamCreateWithPriority(&native_, cudaStreamNonBlocking, NativePriority(priority));
   ordinal_ = ordinal;
   priority_ = priority;
+  if (error == cudaSuccess) counters_ = TakeCounters(ordinal);
   return ToStatus("cudaStreamCreateWithPriority", error);
 }
 
@@ -126,7 +130,7 @@ Status CudaStream::Submit(const Work& work, Where where, uint64_t* sequence) {
   Work copy = work;  // run may change it
   std::unique_lock lock(mutex_);
   const DeviceGuard guard(ordinal_);
-  const int32_t code = RunGuarded(copy, Launch{native_, ordinal_});
+  const int32_t code = RunGuarded(copy, Launch{native_, ordinal_, counters_});
   const cudaError_t error = cudaGetLastError();
   const uint64_t number = Count(work.label);
   lock.unlock();

@@ -85,6 +85,7 @@ class CudaStream final : public runtime::StreamEngine {
   runtime::StreamHooks& stream_;
   std::mutex mutex_;
   cudaStream_t native_ = nullptr;
+  unsigned* counters_ = nullptr;  // Launch::counters
   int ordinal_ = 0;
   uint32_t priority_ = 0;
   bool captured_ = false;

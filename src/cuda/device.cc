@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/codes.h"
+#include "cuda/kernels.h"
 
 namespace anyacl::cuda {
 namespace {
@@ -43,6 +44,7 @@ class Spares {
 struct Gpu {
   Spares<cudaEvent_t> events[2];  // [timed]
   Spares<cudaStream_t> streams;
+  Spares<unsigned*> counters;
 };
 Gpu& GpuAt(int ordinal) {
   static auto* const gpus = new Gpu[static_cast<size_t>(GpuCount())];
@@ -213,6 +215,25 @@ UtilityStream::UtilityStream(int ordinal) : ordinal_(ordinal) {
 UtilityStream::~UtilityStream() {
   if (stream_) GpuAt(ordinal_).streams.Put(stream_);
 }
+
+// Many at a time: an allocation may wait for the whole GPU. They are never given back to the driver.
+unsigned* TakeCounters(int ordinal) {
+  constexpr int kSets = 64;
+  unsigned* counters = nullptr;
+  if (GpuAt(ordinal).counters.Take(&counters)) return counters;
+  constexpr size_t kBytes = kSets * kLaunchCounters * sizeof(unsigned);
+  const UtilityStream stream(ordinal);
+  if (cudaMalloc(&counters, kBytes) != cudaSuccess ||
+      cudaMemsetAsync(counters, 0, kBytes, stream.get()) != cudaSuccess ||
+      cudaStreamSynchronize(stream.get()) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  for (int i = 1; i < kSets; ++i) PutCounters(ordinal, counters + i * kLaunchCounters);
+  return counters;
+}
+
+void PutCounters(int ordinal, unsigned* counters) { GpuAt(ordinal).counters.Put(counters); }
 
 const Driver& TheDriver() {
   static const Driver* const driver = [] {

@@ -99,6 +99,11 @@ class UtilityStream {
   cudaStream_t stream_ = nullptr;
 };
 
+// Zeros on a GPU for Launch::counters, kLaunchCounters of them; null when there is no memory. Put them back when no
+// work uses them any more.
+unsigned* TakeCounters(int ordinal);
+void PutCounters(int ordinal, unsigned* counters);
+
 // Functions of the driver that the runtime library has no form of. Members are null where the driver is
 // too old.
 struct Driver {

@@ -16,6 +16,9 @@ namespace anyacl::cuda {
 #include "ops/op_list.inc"
 #undef ANYACL_OPERATOR
 
+// How many of Launch::counters there are.
+inline constexpr int kLaunchCounters = 1024;
+
 // A Kernel from typed functions, so that kernels see their own Params and not void*. `run` launches on
 // static_cast<cudaStream_t>(launch.native_stream) and neither allocates nor waits: the stream may be
 // captured into a graph. launch.device is the CUDA ordinal, and current. A launch that fails is found by

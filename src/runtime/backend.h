@@ -29,6 +29,9 @@ class StreamHooks;
 struct Launch {
   void* native_stream = nullptr;
   int device = 0;
+  // Zeros for kernels whose blocks count themselves, and leave zeros behind. Nobody else uses them while work of this
+  // stream runs; null in a capture, whose replays may run beside it.
+  unsigned* counters = nullptr;
 };
 
 // One implementation of an operator on one backend. `params` points to the operator's Params struct.

@@ -23,6 +23,7 @@
 #include "numeric/references.h"
 #include "ops/operators.h"
 #include "plan/layout.h"
+#include "runtime/submit.h"
 #include "sanitized.h"
 
 namespace anyacl {
@@ -336,7 +337,8 @@ TEST_F(PropertyTest, MisalignedMemory) {
         const CaseCall made = harness::MakeCall(op.contract, cases, row, types);
         // The largest element of the call: every address stays a multiple of its own size.
         size_t size = 1;
-        for (const contract::ArgSpec& arg : made.spec.args) size = std::max(size, SizeOf(arg.tensor.dtype));
+        for (const contract::ArgSpec& arg : made.spec.args)
+          size = std::max(size, SizeOf(arg.tensor.dtype));
         for (const Data data : kBoth) {
           Call aligned(op, made, {.data = data});
           const Bytes expected = Run(aligned);
@@ -536,6 +538,66 @@ TEST_F(PropertyTest, AnyNumberOfThreadsAndAnyRunGivesTheSameBits) {
                 << row.name << " " << types.label << ", " << threads << " threads";
           }
         }
+      }
+    }
+  });
+}
+
+// What lies in the memory of the outputs of a call whose tensors are dense.
+Bytes MemoryOfOutputs(const Call& call) {
+  Bytes all;
+  for (int arg : call.Outputs()) {
+    const Tensor& t = call.spec().args[arg].tensor;
+    const size_t bytes = static_cast<size_t>(t.numel()) * SizeOf(t.dtype), before = all.size();
+    all.resize(before + bytes);
+    harness::Require(aclrtMemcpy(all.data() + before, bytes, call.address(arg), bytes,
+                                 ACL_MEMCPY_DEVICE_TO_HOST),
+                     "aclrtMemcpy");
+  }
+  return all;
+}
+
+void PoisonOutputs(const Call& call) {
+  for (int arg : call.Outputs()) {
+    const Tensor& t = call.spec().args[arg].tensor;
+    const size_t bytes = static_cast<size_t>(t.numel()) * SizeOf(t.dtype);
+    harness::Require(aclrtMemset(call.address(arg), bytes, 0xa5, bytes), "aclrtMemset");
+  }
+}
+
+TEST_F(PropertyTest, AHundredRunsAndAReplayGiveTheSameBits) {
+  const aclrtStream stream = session_.stream();
+  const bool is_fast = runtime::CurrentBackend().launches();
+  const int64_t most_elements = kSanitized ? 10'000 : is_fast ? 10'000'000 : 100'000;
+  const auto check = [&](Call& call) {
+    ASSERT_EQ(call.PlanRepeatable(), 0);
+    const auto results = [&](auto&& submit) {
+      PoisonOutputs(call);
+      EXPECT_EQ(submit(), 0);
+      EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
+      return MemoryOfOutputs(call);
+    };
+    const Bytes expected = results([&] { return call.Run(stream); });
+    for (int run = 1; run < (kSanitized ? 10 : 100); ++run) {
+      ASSERT_TRUE(results([&] { return call.Run(stream); }) == expected) << "run " << run;
+    }
+    aclmdlRI recorded = nullptr;
+    ASSERT_EQ(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_RELAXED), 0);
+    ASSERT_EQ(call.Run(stream), 0);
+    ASSERT_EQ(aclmdlRICaptureEnd(stream, &recorded), 0);
+    EXPECT_TRUE(results([&] { return aclmdlRIExecuteAsync(recorded, stream); }) == expected)
+        << "replay";
+    EXPECT_EQ(aclmdlRIDestroy(recorded), 0);
+  };
+  ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits&) {
+    for (const Case& row : cases.cases) {
+      if (row.Has("large") || row.Has("strided") || row.Has("alias") || row.Has("empty")) continue;
+      if (Numel(row.ParsedDims()) > most_elements) continue;
+      for (const TypeChoice& types : cases.types) {
+        if (!types.bench) continue;
+        Call call(op, harness::MakeCall(op.contract, cases, row, types));
+        check(call);
+        ASSERT_FALSE(HasFailure()) << op.contract.op() << " " << row.name << " " << types.label;
       }
     }
   });

@@ -18,28 +18,39 @@ using Params = EluBackwardParams;
 
 // In the order of operations of the reference. The fast exp is off by 2^-17 at most, which no 16-bit
 // result can show.
-template <class T>
+template <class T, bool kIsResult>
 __device__ float Gradient(float g, float x, const Params& p) {
-  if (!(x <= 0)) return g * p.scale;
   const float inner = g * p.input_scale;
-  if (p.is_result) return inner * (x + p.negcoef);
-  const float argument = x * p.input_scale;
-  return (inner * p.negcoef) * (sizeof(T) == 4 ? expf(argument) : __expf(argument));
+  float negative;
+  if constexpr (kIsResult) {
+    negative = inner * (x + p.negcoef);
+  } else {
+    const float argument = x * p.input_scale;
+    negative = (inner * p.negcoef) * (sizeof(T) == 4 ? expf(argument) : __expf(argument));
+  }
+  return x <= 0 ? negative : g * p.scale;
 }
 
-template <class T>
-__global__ void __launch_bounds__(kThreads) Flat(Params p, bool aligned) {
+// The two forms are kernels of their own, because small calls feel every instruction.
+template <class T, bool kIsResult>
+__global__ void __launch_bounds__(kThreads)
+    Flat(const __grid_constant__ Params p, const __grid_constant__ bool aligned) {
+  BeginKernel();
   constexpr int kV = kLanes<T>;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV;
-  if (i >= p.count) return;
-  const int left = static_cast<int>(min(p.count - i, int64_t{kV}));
-  const bool whole = aligned && left == kV;
-  float g[kV], x[kV];
-  Unpack<T>(LoadVector(static_cast<const T*>(p.dy) + i, left, whole), g);
-  Unpack<T>(LoadVector(static_cast<const T*>(p.x) + i, left, whole), x);
+  const int64_t rest = p.count - i;
+  if (rest <= 0) return;
+  const auto run = [&](int left, bool whole) {
+    const uint4 dy_bits = LoadVector(static_cast<const T*>(p.dy) + i, left, whole);
+    const uint4 x_bits = LoadVector(static_cast<const T*>(p.x) + i, left, whole);
+    float g[kV], x[kV];
+    Unpack<T>(dy_bits, g);
+    Unpack<T>(x_bits, x);
 #pragma unroll
-  for (int k = 0; k < kV; ++k) g[k] = Gradient<T>(g[k], x[k], p);
-  StoreVector(static_cast<T*>(p.dx) + i, Pack<T>(g), left, whole);
+    for (int k = 0; k < kV; ++k) g[k] = Gradient<T, kIsResult>(g[k], x[k], p);
+    StoreVector(static_cast<T*>(p.dx) + i, Pack<T>(g), left, whole);
+  };
+  aligned&& rest >= kV ? run(kV, true) : run(static_cast<int>(min(rest, int64_t{kV})), false);
 }
 
 __device__ void Convert(float value, float* to) { *to = value; }
@@ -51,12 +62,15 @@ __device__ void Convert(float value, cuDoubleComplex* to) { *to = {value, 0}; }
 
 // dx of another dtype: one element per thread.
 template <class T, class Out>
-__global__ void __launch_bounds__(kThreads) Simple(Params p) {
+__global__ void __launch_bounds__(kThreads) Simple(const __grid_constant__ Params p) {
+  BeginKernel();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= p.count) return;
   const float g = ToFloat(static_cast<const T*>(p.dy)[i]);
   const float x = ToFloat(static_cast<const T*>(p.x)[i]);
-  const T rounded = FromFloat<T>(Gradient<float>(g, x, p));
+  const float gradient =
+      p.is_result ? Gradient<float, true>(g, x, p) : Gradient<float, false>(g, x, p);
+  const T rounded = FromFloat<T>(gradient);
   Convert(ToFloat(rounded), static_cast<Out*>(p.dx) + i);
 }
 
@@ -64,9 +78,11 @@ bool FitsFlat(const Params& p) { return p.out_dtype == p.dtype; }
 
 void RunFlat(const Params& p, const Launch& launch) {
   WithType(p.dtype, [&]<class T>() {
-    LaunchKernel<Flat<T>>(
-        launch, {.blocks = CeilDiv<int64_t>(p.count, kThreads * kLanes<T>), .threads = kThreads}, p,
-        Aligned({p.dy, p.x, p.dx}));
+    const LaunchShape shape{.blocks = CeilDiv<int64_t>(p.count, kThreads * kLanes<T>),
+                            .threads = kThreads};
+    WithFlag(p.is_result, [&]<bool kIsResult>() {
+      LaunchKernel<Flat<T, kIsResult>>(launch, shape, p, Aligned({p.dy, p.x, p.dx}));
+    });
   });
 }
 

@@ -45,37 +45,61 @@ __device__ Channel AnyChannel(const Params& p, int64_t c, float over_count) {
                      In(p.sum_dy).Decode(sum_dy), In(p.sum_dy_xmu).Decode(sum_dy_xmu), over_count);
 }
 
-// 1 / count, for a few counters.
-__device__ float OverCount(const Params& p) {
-  if (p.counter_count == 1) return __frcp_rn(In(p.counter)[0]);
+// The sum of a few counters.
+__device__ float Count(const Params& p) {
   float count = 0;
   for (int k = 0; k < p.counter_count; ++k) count += In(p.counter)[k];
-  return __frcp_rn(count);
+  return count;
 }
 
 // ---- flat: one dtype for the elements, one for the channels, planes as long as a vector ----
 
+// Usual calls have one FLOAT counter and a weight of the channels' dtype: no questions on the way to the loads.
+enum class Kind {
+  kUsual,
+  kUsualShort,  // planes so short that many vectors meet two channels: both are loaded at once
+  kAny,
+};
+
 // The numbers of one channel on their way; weight has a dtype of its own, because a plan cannot tell an
 // absent one from one of FLOAT.
-template <class P>
+template <class P, Kind kKind>
 struct LoadedChannel {
+  static constexpr bool kUsual = kKind != Kind::kAny;
   __device__ LoadedChannel(const Params& p, uint32_t c)
       : mean(At(p.mean, c)),
         invstd(At(p.invstd, c)),
         sum_dy(At(p.sum_dy, c)),
-        sum_dy_xmu(At(p.sum_dy_xmu, c)),
-        weight(p.weight.data ? In(p.weight).Raw(c) : 0) {}
+        sum_dy_xmu(At(p.sum_dy_xmu, c)) {
+    if constexpr (kUsual) {
+      weight = At(p.weight, c);
+    } else {
+      weight = p.weight.data ? In(p.weight).Raw(c) : 0;
+    }
+  }
   __device__ static P At(const Operand& from, uint32_t c) {
     return static_cast<const P*>(from.data)[c];
   }
   __device__ Channel Ready(const Params& p, float over_count) const {
-    return MakeChannel(ToFloat(mean), ToFloat(invstd),
-                       p.weight.data ? In(p.weight).Decode(weight) : 1.0f, ToFloat(sum_dy),
+    return MakeChannel(ToFloat(mean), ToFloat(invstd), Weight(p), ToFloat(sum_dy),
                        ToFloat(sum_dy_xmu), over_count);
   }
+  __device__ float Weight(const Params& p) const {
+    if constexpr (kUsual) {
+      return ToFloat(weight);
+    } else {
+      return p.weight.data ? In(p.weight).Decode(weight) : 1.0f;
+    }
+  }
   P mean, invstd, sum_dy, sum_dy_xmu;
-  uint32_t weight;
+  std::conditional_t<kUsual, P, uint32_t> weight;
 };
+
+template <Kind kKind>
+__device__ float CountOf(const Params& p) {
+  if constexpr (kKind == Kind::kAny) return Count(p);
+  return __fadd_rn(0.0f, *static_cast<const float*>(p.counter.data));  // as a sum: -0 becomes 0
+}
 
 struct Planes {
   FastDivisor inner;
@@ -83,9 +107,13 @@ struct Planes {
   bool small;  // the divisors can be used
 };
 
-template <class T, class P>
-__global__ void __launch_bounds__(kThreads, 6) Flat(Params p, Planes planes, bool aligned) {
+template <class T, class P, Kind kKind>
+__global__ void __launch_bounds__(kThreads, 6)
+    Flat(const __grid_constant__ Params p, const __grid_constant__ Planes planes,
+         const __grid_constant__ bool aligned) {
+  BeginKernel();
   constexpr int kV = kLanes<T>;
+  using Loaded = LoadedChannel<P, kKind>;
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV;
   const int64_t count = p.outer * p.c * p.inner;
   if (i >= count) return;
@@ -104,47 +132,77 @@ __global__ void __launch_bounds__(kThreads, 6) Flat(Params p, Planes planes, boo
     rest = static_cast<int>(min((plane + 1) * p.inner - i, int64_t{kV}));
     c = static_cast<uint32_t>(plane % p.c);
   }
-  const LoadedChannel<P> loaded(p, c);
-  const float over_count = OverCount(p);
-  const Channel one = loaded.Ready(p, over_count);
+  const uint32_t next = c + 1 < p.c ? c + 1 : 0;
+  const Loaded loaded(p, c);
   float dy[kV], x[kV];
-  Unpack<T>(dy_bits, dy);
-  Unpack<T>(x_bits, x);
-  if (rest >= kV) {
-#pragma unroll
-    for (int k = 0; k < kV; ++k) dy[k] = one.Gradient(dy[k], x[k]);
-  } else {
-    const Channel two = LoadedChannel<P>(p, c + 1 < p.c ? c + 1 : 0).Ready(p, over_count);
+  const auto with_two = [&](const Channel& one, const Channel& two) {
 #pragma unroll
     for (int k = 0; k < kV; ++k) dy[k] = (k < rest ? one : two).Gradient(dy[k], x[k]);
+  };
+  if constexpr (kKind == Kind::kUsualShort) {
+    const Loaded other(p, rest < kV ? next : c);
+    const float over_count = __frcp_rn(CountOf<kKind>(p));
+    Unpack<T>(dy_bits, dy);
+    Unpack<T>(x_bits, x);
+    with_two(loaded.Ready(p, over_count), other.Ready(p, over_count));
+  } else {
+    const float over_count = __frcp_rn(CountOf<kKind>(p));
+    const Channel one = loaded.Ready(p, over_count);
+    Unpack<T>(dy_bits, dy);
+    Unpack<T>(x_bits, x);
+    if (rest >= kV) {
+#pragma unroll
+      for (int k = 0; k < kV; ++k) dy[k] = one.Gradient(dy[k], x[k]);
+    } else {
+      with_two(one, Loaded(p, next).Ready(p, over_count));
+    }
   }
   StoreVector(static_cast<T*>(p.dx) + i, Pack<T>(dy), left, whole);
 }
 
-bool FitsFlat(const Params& p) {
+bool HasOneType(const Params& p) {
   const DType channel = p.mean.dtype;
   return p.dy.dtype == p.x.dtype && p.dx_dtype == p.x.dtype && p.invstd.dtype == channel &&
          p.sum_dy.dtype == channel && p.sum_dy_xmu.dtype == channel &&
-         (channel == p.x.dtype || channel == DType::kF32) &&
-         p.inner >= 16 / static_cast<int64_t>(SizeOf(p.x.dtype)) &&
+         (channel == p.x.dtype || channel == DType::kF32);
+}
+
+bool IsUsual(const Params& p) {
+  return HasOneType(p) && p.weight.data && p.weight.dtype == p.mean.dtype && p.counter_count == 1 &&
+         p.counter.dtype == DType::kF32;
+}
+
+// Calls f.operator()<T, P>(): the types of elements and channels.
+template <class F>
+void WithTypes(const Params& p, F&& f) {
+  WithType(p.x.dtype, [&]<class T>() {
+    p.mean.dtype == DType::kF32 ? f.template operator()<T, float>() : f.template operator()<T, T>();
+  });
+}
+
+bool FitsFlat(const Params& p) {
+  return HasOneType(p) && p.inner >= 16 / static_cast<int64_t>(SizeOf(p.x.dtype)) &&
          p.counter_count <= kMaxCounters && p.c < (int64_t{1} << 31);
 }
 
 void RunFlat(const Params& p, const Launch& launch) {
+  constexpr int64_t kShortPlane = 128;
   Planes planes{};
   planes.small = Elements(p) < (int64_t{1} << 31);
   if (planes.small) {
     planes.inner = FastDivisor(static_cast<uint32_t>(p.inner));
     planes.channels = FastDivisor(static_cast<uint32_t>(p.c));
   }
-  WithType(p.x.dtype, [&]<class T>() {
+  const bool aligned = Aligned({p.dy.data, p.x.data, p.dx});
+  WithTypes(p, [&]<class T, class P>() {
     const LaunchShape shape{.blocks = CeilDiv<int64_t>(Elements(p), kThreads * kLanes<T>),
                             .threads = kThreads};
-    const bool aligned = Aligned({p.dy.data, p.x.data, p.dx});
-    if (p.mean.dtype == DType::kF32) {
-      LaunchKernel<Flat<T, float>>(launch, shape, p, planes, aligned);
+    if (!IsUsual(p)) {
+      LaunchKernel<Flat<T, P, Kind::kAny>>(launch, shape, p, planes, aligned);
+    } else if (p.inner < kShortPlane) {
+      LaunchKernel<Flat<T, P, Kind::kUsualShort>>(launch, shape, p, planes, aligned);
     } else {
-      LaunchKernel<Flat<T, T>>(launch, shape, p, planes, aligned);
+      LaunchKernel<Flat<T, P, Kind::kUsual>>(launch, shape, p, planes, aligned);
     }
   });
 }
@@ -152,29 +210,48 @@ void RunFlat(const Params& p, const Launch& launch) {
 // ---- few: any dtypes, one element per thread, where a second launch would cost more ----
 
 constexpr int64_t kFewElements = 1 << 16;
+constexpr int64_t kFewest = 1 << 10;  // fewer threads with more to do each would take longer
 
-__global__ void __launch_bounds__(kThreads) Few(Params p) {
+__device__ uint32_t ChannelOf(const Params& p, uint32_t i) {
+  return i / static_cast<uint32_t>(p.inner) % static_cast<uint32_t>(p.c);
+}
+
+__global__ void __launch_bounds__(kThreads) Few(const __grid_constant__ Params p) {
+  BeginKernel();
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= p.outer * p.c * p.inner) return;
-  const uint32_t c = i / static_cast<uint32_t>(p.inner) % static_cast<uint32_t>(p.c);
   const uint32_t dy = In(p.dy).Raw(i), x = In(p.x).Raw(i);
-  const Channel channel = AnyChannel(p, c, OverCount(p));
+  const Channel channel = AnyChannel(p, ChannelOf(p, i), __frcp_rn(Count(p)));
   StoreAs(p.dx, p.dx_dtype, i, channel.Gradient(In(p.dy).Decode(dy), In(p.x).Decode(x)));
 }
 
+template <class T, class P>
+__global__ void __launch_bounds__(kThreads) UsualFew(const __grid_constant__ Params p) {
+  BeginKernel();
+  const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= p.outer * p.c * p.inner) return;
+  const T dy = static_cast<const T*>(p.dy.data)[i], x = static_cast<const T*>(p.x.data)[i];
+  const float count = CountOf<Kind::kUsual>(p);
+  const LoadedChannel<P, Kind::kUsual> loaded(p, ChannelOf(p, i));
+  const Channel channel = loaded.Ready(p, __frcp_rn(count));
+  static_cast<T*>(p.dx)[i] = FromFloat<T>(channel.Gradient(ToFloat(dy), ToFloat(x)));
+}
+
 bool FitsFew(const Params& p) {
-  return Elements(p) <= kFewElements && p.counter_count <= kMaxCounters;
+  return Elements(p) <= (FitsFlat(p) ? kFewest : kFewElements) && p.counter_count <= kMaxCounters;
 }
 
 void RunFew(const Params& p, const Launch& launch) {
-  LaunchKernel<Few>(launch,
-                    {.blocks = CeilDiv<int64_t>(Elements(p), kThreads), .threads = kThreads}, p);
+  const LaunchShape shape{.blocks = CeilDiv<int64_t>(Elements(p), kThreads), .threads = kThreads};
+  if (!IsUsual(p)) return LaunchKernel<Few>(launch, shape, p);
+  WithTypes(p, [&]<class T, class P>() { LaunchKernel<UsualFew<T, P>>(launch, shape, p); });
 }
 
 // ---- simple: any dtypes, short planes (channels last), many counters ----
 
 // One block per 256 channels; each adds up the counters, in the same order.
-__global__ void __launch_bounds__(kThreads) FoldChannels(Params p) {
+__global__ void __launch_bounds__(kThreads) FoldChannels(const __grid_constant__ Params p) {
+  BeginKernel();
   __shared__ double sums[kThreads];
   double sum = 0;
   for (int64_t i = threadIdx.x; i < p.counter_count; i += kThreads) {
@@ -225,7 +302,9 @@ __device__ void StoreOctet(void* data, DType dtype, int64_t i, int left, bool wh
   if (dtype == DType::kBF16) typed(static_cast<__nv_bfloat16*>(data));
 }
 
-__global__ void __launch_bounds__(kThreads) Simple(Params p, bool aligned) {
+__global__ void __launch_bounds__(kThreads)
+    Simple(const __grid_constant__ Params p, const __grid_constant__ bool aligned) {
+  BeginKernel();
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kOctet;
   const int64_t count = p.outer * p.c * p.inner;
   if (i >= count) return;
@@ -267,8 +346,8 @@ void RunSimple(const Params& p, const Launch& launch) {
 }
 
 constexpr Kernel kKernels[] = {
-    MakeKernel<Params, FitsFlat, RunFlat>("flat"),
     MakeKernel<Params, FitsFew, RunFew>("few"),
+    MakeKernel<Params, FitsFlat, RunFlat>("flat"),
     MakeKernel<Params, FitsAlways, RunSimple>("simple", SimpleScratch),
 };
 

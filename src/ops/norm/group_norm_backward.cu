@@ -49,7 +49,9 @@ class LongSums {
 
 // One warp per plane (n, c), for short planes.
 template <class T>
-__global__ void __launch_bounds__(kThreads) SumsOfPlanes(Call call, float* partials) {
+__global__ void __launch_bounds__(kThreads)
+    SumsOfPlanes(const __grid_constant__ Call call, float* partials) {
+  BeginKernel();
   const int64_t plane = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
   if (plane >= call.n * call.c) return;
   const int64_t n = plane / call.c, c = plane % call.c;
@@ -69,7 +71,9 @@ __global__ void __launch_bounds__(kThreads) SumsOfPlanes(Call call, float* parti
 
 // One block per 32 channels of a sample: a lane per channel, the warps take turns with the positions.
 template <class T>
-__global__ void __launch_bounds__(kThreads) SumsChannelsLast(Call call, float* partials) {
+__global__ void __launch_bounds__(kThreads)
+    SumsChannelsLast(const __grid_constant__ Call call, float* partials) {
+  BeginKernel();
   constexpr int kWarps = kThreads / kWarp;
   __shared__ float sums[2][kWarps][kWarp];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
@@ -97,7 +101,8 @@ __global__ void __launch_bounds__(kThreads) SumsChannelsLast(Call call, float* p
 
 // One warp per group: c1 and c2.
 __global__ void __launch_bounds__(kThreads)
-    TermsOfGroups(Call call, const float* partials, float2* terms) {
+    TermsOfGroups(const __grid_constant__ Call call, const float* partials, float2* terms) {
+  BeginKernel();
   const int64_t group = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
   if (group >= call.n * call.groups) return;
   const int64_t first = group % call.groups * call.channels;
@@ -116,7 +121,8 @@ __global__ void __launch_bounds__(kThreads)
 // One thread per element.
 template <class T, class Index>
 __global__ void __launch_bounds__(kThreads)
-    Gradients(Call call, const float2* terms, bool channels_last) {
+    Gradients(const __grid_constant__ Call call, const float2* terms, bool channels_last) {
+  BeginKernel();
   const Index i = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
   const Index channels = static_cast<Index>(call.c), hxw = static_cast<Index>(call.hxw);
   if (i >= static_cast<Index>(call.n) * channels * hxw) return;
@@ -175,7 +181,8 @@ void RunSimple(const Params& p, const Launch& launch) {
 void RunCluster(const Params& p, const Launch& launch) {
   if (CutGroup(p).cluster > 1 && !HasClusters(launch.device)) return RunSimple(p, launch);
   WithType(p.dtype, [&]<class T>() {
-    Aligned(p, p.hxw) ? LaunchCluster<T, true>(p, launch) : LaunchCluster<T, false>(p, launch);
+    const bool in_bulk = Aligned(p, p.hxw) && HasClusters(launch.device);
+    in_bulk ? LaunchCluster<T, true>(p, launch) : LaunchCluster<T, false>(p, launch);
   });
 }
 

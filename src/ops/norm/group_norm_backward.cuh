@@ -10,8 +10,6 @@
 
 namespace anyacl::cuda::group_norm {
 
-namespace cg = cooperative_groups;
-
 using Params = GroupNormBackwardParams;
 
 // The numbers of a call with device types.
@@ -116,14 +114,41 @@ __device__ inline uint4 GradientVector(const uint4& dy_bits, const uint4& x_bits
 }
 
 // dgamma and dbeta from `rows` rows of partial sums [2][C]: db, then ds.
+inline ColumnSums ParameterSums(const Params& p, const float* partials, int64_t rows) {
+  return {partials, rows, 2 * p.c, p.c, p.dbeta, p.dgamma, p.param_dtype};
+}
 inline void LaunchParameters(const Params& p, const float* partials, int64_t rows,
                              const Launch& launch) {
   if (!p.dgamma && !p.dbeta) return;
-  LaunchColumnSums(launch, {partials, rows, 2 * p.c, p.c, p.dbeta, p.dgamma, p.param_dtype});
+  LaunchColumnSums(launch, ParameterSums(p, partials, rows));
 }
 
-inline bool Aligned(const Params& p, int64_t pitch) {
-  return cuda::Aligned({p.dy, p.x, p.dx}, pitch * static_cast<int64_t>(SizeOf(p.dtype)));
+// The same by the last block of a kernel that comes to it: the host is spared a launch. In a graph, and where one block
+// would have too much to add, a second kernel is faster.
+struct Finish {
+  // `channels` are those that one block adds.
+  Finish(const Params& p, const float* partials, int64_t rows, int64_t channels,
+         const Launch& launch)
+      : sums(ParameterSums(p, partials, rows)) {
+    constexpr int64_t kMostNumbers = 64 * 1024;
+    if ((p.dgamma || p.dbeta) && rows * 2 * channels <= kMostNumbers) counters = launch.counters;
+  }
+
+  // Both sums of `count` channels.
+  __device__ void Add(int64_t first, int64_t count) const {
+    for (int64_t i = threadIdx.x; i < 2 * count; i += blockDim.x) {
+      const int64_t column = first + (i < count ? i : sums.split + i - count);
+      sums.Store(column, sums.Total(column));
+    }
+  }
+
+  ColumnSums sums;
+  unsigned* counters = nullptr;  // null: another kernel does it
+};
+
+inline bool Aligned(const Params& p, int64_t pitch, uintptr_t vector_bytes = 16) {
+  return cuda::Aligned({p.dy, p.x, p.dx}, pitch * static_cast<int64_t>(SizeOf(p.dtype)),
+                       vector_bytes);
 }
 
 }  // namespace anyacl::cuda::group_norm

@@ -45,9 +45,10 @@ class ClusterKernel {
 
  public:
   __device__ ClusterKernel(const Call& call, const Cut& cut, float* partials, uint4* shared,
-                           MailCounters& mail)
+                           MailCounters& mail, uint64_t* arrivals)
       : call_(call),
         mail_(mail),
+        arrival_(arrivals + threadIdx.x / kWarp),
         cut_(cut),
         partials_(partials),
         lane_(threadIdx.x % kWarp),
@@ -56,15 +57,17 @@ class ClusterKernel {
         channel_(chunk_ / cut.per_channel),
         place_((chunk_ % cut.per_channel * cut.vectors + lane_) * kV),
         left_(channel_ < call.channels ? ChunkEnd() - place_ : 0),
-        slots_(shared + threadIdx.x) {}
+        slots_(shared + threadIdx.x / kWarp * 2 * kChunkVectors * kWarp + lane_),
+        spare_(shared + 2 * kChunkVectors * blockDim.x + threadIdx.x) {}
 
   __device__ void Run(int64_t clusters) {
-    LetNextKernelStart();
     if (cut_.cluster > 1) OpenMail(mail_);
+    if (lane_ == 0) InitBarrier(arrival_);
     const int64_t groups = call_.n * call_.groups;
     int64_t group = blockIdx.x / cut_.cluster;
     Copy(group);
     Numbers3 next = LoadNumbers(group);
+    if (cut_.cluster > 1) AwaitMail();
     uint32_t round = 0;
 #pragma unroll 1
     for (; group < groups; group += clusters) {
@@ -72,7 +75,7 @@ class ClusterKernel {
                   rstd = call_.rstd.DecodeAs<T>(next.rstd);
       const float gamma = call_.gamma.data ? call_.gamma.DecodeAs<T>(next.gamma) : 1.0f;
       uint4 dy[kChunkVectors], x[kChunkVectors];
-      __pipeline_wait_prior(0);
+      kAligned ? AwaitBytes(arrival_, round) : __pipeline_wait_prior(0);
 #pragma unroll
       for (int k = 0; k < kChunkVectors; ++k) {
         dy[k] = *Slot(0, k);
@@ -90,9 +93,8 @@ class ClusterKernel {
     uint32_t mean, rstd, gamma;
   };
 
-  // Input 2 is the slot for unaligned results.
   __device__ uint4* Slot(int input, int k) const {
-    return slots_ + (input * kChunkVectors + k) * blockDim.x;
+    return slots_ + (input * kChunkVectors + k) * kWarp;
   }
   // Of the chunk inside its channel.
   __device__ int ChunkEnd() const {
@@ -105,17 +107,27 @@ class ClusterKernel {
   }
   __device__ int Count(int k) const { return left_ - k * kStep; }
 
+  // Whole vectors are copied in bulk, by one lane for its warp, which has read what lies there.
   __device__ void Copy(int64_t group) {
-    if (group < call_.n * call_.groups) {
-      const T* const dy = static_cast<const T*>(call_.dy) + At(group);
-      const T* const x = static_cast<const T*>(call_.x) + At(group);
+    const bool exists = group < call_.n * call_.groups;
+    const T* const dy = static_cast<const T*>(call_.dy) + At(group);
+    const T* const x = static_cast<const T*>(call_.x) + At(group);
+    if constexpr (kAligned) {
+      __syncwarp();
+      if (lane_ != 0 || !exists) return;
+      const uint32_t bytes = static_cast<uint32_t>(max(left_, 0) * sizeof(T));
+      ExpectBytes(arrival_, 2 * bytes);
+      if (bytes == 0) return;
+      BulkCopy(Slot(0, 0), dy, bytes, arrival_);
+      BulkCopy(Slot(1, 0), x, bytes, arrival_);
+    } else {
 #pragma unroll
       for (int k = 0; k < kChunkVectors; ++k) {
-        CopyVector<kAligned>(Slot(0, k), dy + k * kStep, Count(k));
-        CopyVector<kAligned>(Slot(1, k), x + k * kStep, Count(k));
+        if (exists) CopyVector<false>(Slot(0, k), dy + k * kStep, Count(k));
+        if (exists) CopyVector<false>(Slot(1, k), x + k * kStep, Count(k));
       }
+      __pipeline_commit();
     }
-    __pipeline_commit();
   }
 
   __device__ Numbers3 LoadNumbers(int64_t group) const {
@@ -145,9 +157,10 @@ class ClusterKernel {
       if (lane_ == 0) chunks[parity][chunk_] = mine;
       __syncthreads();
     } else {
-      if (threadIdx.x == 0) ExpectMail(mail_, parity, cut_.cluster * cut_.warps * sizeof(Sums));
+      if (threadIdx.x == 0)
+        ExpectBytes(&mail_.of_box[parity], cut_.cluster * cut_.warps * sizeof(Sums));
       if (lane_ < cut_.cluster) SendMail(mail_, parity, &chunks[parity][chunk_], mine, lane_);
-      ReceiveMail(mail_, parity, round / 2);
+      AwaitBytes(&mail_.of_box[parity], round / 2);
     }
     if (rank_ == 0 && call_.wants_parameters) WriteChannelSums(chunks[parity], group);
     float2 terms{};
@@ -178,28 +191,33 @@ class ClusterKernel {
     T* const to = static_cast<T*>(call_.dx) + At(group);
 #pragma unroll
     for (int k = 0; k < kChunkVectors; ++k) {
-      StoreVector<kAligned>(to + k * kStep, GradientVector<T>(dy[k], x[k], line), Count(k),
-                            Slot(2, 0));
+      StoreVector<kAligned>(to + k * kStep, GradientVector<T>(dy[k], x[k], line), Count(k), spare_);
     }
   }
 
   const Call& call_;
   MailCounters& mail_;
+  uint64_t* const arrival_;  // barrier of the warp's copies
   const Cut& cut_;
   float* const partials_;  // [N][2][C]
   const int lane_, rank_, chunk_, channel_;
   const int place_;  // of the lane's first element in its channel
   const int left_;   // elements from there to the end of the chunk
   uint4* const slots_;
+  uint4* const spare_;  // for unaligned results
 };
 
 template <class T, bool kAligned>
 __global__ void __launch_bounds__(kMaxWarps* kWarp, 1)
     GroupPerCluster(const __grid_constant__ Call call, const __grid_constant__ Cut cut,
-                    float* partials, int64_t clusters) {
+                    const __grid_constant__ Finish finish, float* partials, int64_t clusters) {
+  BeginKernel();
   ANYACL_SLOTS(shared);
   __shared__ MailCounters mail;
-  ClusterKernel<T, kAligned>(call, cut, partials, shared, mail).Run(clusters);
+  __shared__ uint64_t arrivals[kMaxWarps];
+  ClusterKernel<T, kAligned>(call, cut, partials, shared, mail, arrivals).Run(clusters);
+  if (!finish.counters || blockIdx.x % cut.cluster != 0) return;
+  if (IsLastBlock(finish.counters, static_cast<unsigned>(clusters))) finish.Add(0, call.c);
 }
 
 inline bool FitsCluster(const Params& p) {
@@ -224,8 +242,10 @@ void LaunchCluster(const Params& p, const Launch& launch) {
   const int64_t clusters = std::min(p.n * p.groups, std::max<int64_t>(resident, 1));
   shape.blocks = clusters * cut.cluster;
   float* const partials = static_cast<float*>(p.scratch);
-  LaunchKernel<GroupPerCluster<T, kAligned>>(launch, shape, Call(p), cut, partials, clusters);
-  LaunchParameters(p, partials, p.n, launch);
+  const Finish finish(p, partials, p.n, p.c, launch);
+  LaunchKernel<GroupPerCluster<T, kAligned>>(launch, shape, Call(p), cut, finish, partials,
+                                             clusters);
+  if (!finish.counters) LaunchParameters(p, partials, p.n, launch);
 }
 
 }  // namespace anyacl::cuda::group_norm

@@ -3,10 +3,13 @@
 //
 // Groups too large for a cluster: up to 128 blocks hold one, in shared memory and registers, and meet at a
 // counter in device memory. A block owns a chunk inside one channel. As soon as a vector's dx is written its
-// place takes the same vector of the next group, so loads and stores run side by side.
+// place takes the same vector of the next group, so loads and stores run side by side. Some vectors move from shared
+// memory to registers when they are added up: their places are free before the meeting, so that the memory has work
+// while the blocks wait.
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_GRID_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_GRID_CUH_
 
+#include "cuda/kernels.h"
 #include "ops/norm/group_norm_backward.cuh"
 
 namespace anyacl::cuda::group_norm {
@@ -16,12 +19,13 @@ constexpr int kMaxTeam = 128;  // blocks of one group
 constexpr int64_t kMinBlockVectors = 1024;
 constexpr int kMaxTeams = 512;  // a GPU with more blocks than this leaves some idle
 
-// Vectors of one thread. A 16-bit group needs half the memory: two teams work side by side, one loads while
-// the other waits.
+// How a block holds its part of a group: pairs of vectors of one thread. A 16-bit group needs half the memory: two
+// teams work side by side, one loads while the other waits.
 template <class T>
 struct Hold {
-  static constexpr int kShared = sizeof(T) == 4 ? 12 : 7;
-  static constexpr int kRegisters = sizeof(T) == 4 ? 4 : 1;
+  static constexpr int kShared = sizeof(T) == 4 ? 13 : 7;
+  static constexpr int kRegisters = sizeof(T) == 4 ? 3 : 1;
+  static constexpr int kMoved = sizeof(T) == 4 ? 4 : 0;   // of those in shared memory
   static constexpr int kBlocks = sizeof(T) == 4 ? 1 : 2;  // per multiprocessor
   static constexpr int64_t kElements = int64_t{kGridThreads} * (kShared + kRegisters) * kLanes<T>;
   // Unaligned vectors need one slot more, which leaves no room for a second block.
@@ -37,13 +41,15 @@ struct Teams {
   int64_t vectors;    // of one block
   Sums* sums;         // [2][teams][blocks]
   unsigned* counter;  // [teams]: blocks that have arrived, ever
+  unsigned* ended;    // null: the counters may be left as they are
   float* partials;    // [N][2][C]
 };
 
 template <class T, bool kAligned>
 class GridKernel {
   static constexpr int kV = kLanes<T>;
-  static constexpr int kShared = Hold<T>::kShared, kRegisters = Hold<T>::kRegisters;
+  static constexpr int kShared = Hold<T>::kShared, kRegisters = Hold<T>::kRegisters,
+                       kMoved = Hold<T>::kMoved;
 
  public:
   __device__ GridKernel(const Call& call, const Teams& teams, uint4* shared)
@@ -72,12 +78,14 @@ class GridKernel {
       const float mean = call_.mean.DecodeAs<T>(mean_), rstd = call_.rstd.DecodeAs<T>(rstd_);
       const float gamma = call_.gamma.data ? call_.gamma.DecodeAs<T>(gamma_) : 1.0f;
       LoadNumbers(next);
-      Sums mine = BlockSums(mean, rstd);
+      Sums mine = BlockSums(mean, rstd, next);
       mine.weighted_db = gamma * mine.db;
       mine.weighted_ds = gamma * mine.ds;
       const Line line(mean, rstd, gamma, Meet(mine, group, round++));
+#pragma unroll
+      for (int k = 0; k < kMoved; ++k) Write(k, group, moved_dy_[k], moved_x_[k], line);
 #pragma unroll 4
-      for (int k = 0; k < kShared; ++k) {
+      for (int k = kMoved; k < kShared; ++k) {
         Write(k, group, *Slot(0, k), *Slot(1, k), line);
         Copy(k, next);
       }
@@ -130,15 +138,19 @@ class GridKernel {
     gamma_ = call_.gamma.Raw(g * call_.channels + channel_);
   }
 
-  __device__ Sums BlockSums(float mean, float rstd) const {
+  // Vectors that move leave their places to those of the next group.
+  __device__ Sums BlockSums(float mean, float rstd, int64_t next) {
     constexpr int kWarps = kGridThreads / kWarp;
     __shared__ float warps[2][kWarps];
     Sums sums{};
 #pragma unroll
     for (int k = 0; k < kShared; ++k) {
       Arrived(k);
-      if (Count(k) > 0) {
-        AddVector<kAligned, T>(*Slot(0, k), *Slot(1, k), Count(k), mean, rstd, sums.db, sums.ds);
+      const uint4 dy = *Slot(0, k), x = *Slot(1, k);
+      if (Count(k) > 0) AddVector<kAligned, T>(dy, x, Count(k), mean, rstd, sums.db, sums.ds);
+      if (k < kMoved) {
+        moved_dy_[k] = dy, moved_x_[k] = x;
+        Copy(k, next);
       }
     }
 #pragma unroll
@@ -157,16 +169,18 @@ class GridKernel {
     return sums;
   }
 
-  // The copies of slot k and of those before it are complete.
+  // The copies of slot k and of those before it are complete; behind them are those of later slots, and as many for the
+  // next group as have moved.
   __device__ static void Arrived(int k) {
-    switch (kShared - 1 - k) {
+    switch (kShared - 1 - k + (k < kMoved ? k : kMoved)) {
 #define ANYACL_WAIT(n)        \
   case n:                     \
     __pipeline_wait_prior(n); \
     break;
       ANYACL_WAIT(0)
-      ANYACL_WAIT(1) ANYACL_WAIT(2) ANYACL_WAIT(3) ANYACL_WAIT(4) ANYACL_WAIT(5) ANYACL_WAIT(6)
-          ANYACL_WAIT(7) ANYACL_WAIT(8) ANYACL_WAIT(9) ANYACL_WAIT(10) ANYACL_WAIT(11)
+      ANYACL_WAIT(1)
+      ANYACL_WAIT(2) ANYACL_WAIT(3) ANYACL_WAIT(4) ANYACL_WAIT(5) ANYACL_WAIT(6) ANYACL_WAIT(7)
+          ANYACL_WAIT(8) ANYACL_WAIT(9) ANYACL_WAIT(10) ANYACL_WAIT(11) ANYACL_WAIT(12)
 #undef ANYACL_WAIT
     }
   }
@@ -234,14 +248,20 @@ class GridKernel {
   const int left_;       // elements from there to the end of the chunk
   uint4* const slots_;
   uint4 dy_[kRegisters], x_[kRegisters];
+  uint4 moved_dy_[kMoved + 1], moved_x_[kMoved + 1];  // one more: there may be none
   uint32_t mean_ = 0, rstd_ = 0, gamma_ = 0;
 };
 
 template <class T, bool kAligned>
 __global__ void __launch_bounds__(kGridThreads, Hold<T>::kBlocks)
-    GroupPerGrid(const __grid_constant__ Call call, const __grid_constant__ Teams teams) {
+    GroupPerGrid(const __grid_constant__ Call call, const __grid_constant__ Teams teams,
+                 const __grid_constant__ Finish finish) {
+  BeginKernel();
   ANYACL_SLOTS(shared);
   GridKernel<T, kAligned>(call, teams, shared).Run();
+  if (!teams.ended || !IsLastBlock(teams.ended, gridDim.x)) return;
+  for (int i = threadIdx.x; i < teams.count; i += kGridThreads) teams.counter[i] = 0;
+  if (finish.counters) finish.Add(0, call.c);
 }
 
 template <class T>
@@ -283,13 +303,20 @@ bool LaunchGrid(const Params& p, int64_t partials_bytes, const Launch& launch) {
   unsigned char* const scratch = static_cast<unsigned char*>(p.scratch);
   teams.partials = static_cast<float*>(p.scratch);
   teams.sums = reinterpret_cast<Sums*>(scratch + partials_bytes);
-  teams.counter = reinterpret_cast<unsigned*>(teams.sums + 2 * kMaxTeams);
-  cudaMemsetAsync(teams.counter, 0, kMaxTeams * sizeof(unsigned),
-                  static_cast<cudaStream_t>(launch.native_stream));
+  if (launch.counters) {
+    static_assert(kMaxTeams < kLaunchCounters);
+    teams.ended = launch.counters;
+    teams.counter = launch.counters + 1;
+  } else {
+    teams.counter = reinterpret_cast<unsigned*>(teams.sums + 2 * kMaxTeams);
+    cudaMemsetAsync(teams.counter, 0, kMaxTeams * sizeof(unsigned),
+                    static_cast<cudaStream_t>(launch.native_stream));
+  }
   shape.blocks = int64_t{teams.count} * teams.blocks;
   shape.cooperative = true;
-  LaunchKernel<GroupPerGrid<T, kAligned>>(launch, shape, Call(p), teams);
-  LaunchParameters(p, teams.partials, p.n, launch);
+  const Finish finish(p, teams.partials, p.n, p.c, launch);
+  LaunchKernel<GroupPerGrid<T, kAligned>>(launch, shape, Call(p), teams, finish);
+  if (!finish.counters) LaunchParameters(p, teams.partials, p.n, launch);
   return true;
 }
 

@@ -2,18 +2,18 @@
 // Copyright The AnyACL Authors
 //
 // Small groups: a thread, 8 lanes or a warp per group. A thread sees the same places of the same group in
-// many samples, so gamma and its share of dgamma and dbeta stay in registers, whatever HxW is. A problem
-// that eight blocks can do at once is one cluster and one launch.
+// many samples, so gamma and its share of dgamma and dbeta stay in registers, whatever HxW is. Where one block
+// has all samples of its groups it also finishes dgamma and dbeta.
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_SMALL_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_SMALL_CUH_
 
+#include "cuda/kernels.h"
 #include "ops/norm/group_norm_backward.cuh"
 
 namespace anyacl::cuda::group_norm {
 
 constexpr int64_t kSmallGroup = 512;  // elements
 constexpr int kSmallThreads = 256;
-constexpr int kMaxSmallCluster = 8;    // blocks
 constexpr int64_t kSmallBlocks = 264;  // two per multiprocessor of an H200
 
 // How groups and samples are dealt to blocks.
@@ -25,23 +25,57 @@ struct SmallGrid {
   float* partials;   // [slices][2][C]
   void* dgamma;
   void* dbeta;
-  bool one_cluster;  // of `slices` blocks, which finish dgamma and dbeta themselves
-  FastDivisor by_columns, by_per_block, by_channels, by_hxw, by_length;
+  int per_channel;  // threads that add up one channel
+  FastDivisor by_columns, by_per_block, by_channels, by_block_channels, by_hxw, by_length;
+};
+
+// Vectors of kV elements, in the first words of 16 bytes.
+template <class T, int kV>
+struct SmallVector {
+  static constexpr bool kWhole = kV == kLanes<T>;
+  static_assert(kWhole || (kV == 4 && sizeof(T) == 2));
+
+  __device__ static uint4 Load(const T* from, int count, bool aligned) {
+    if constexpr (kWhole) return LoadVector(from, count, aligned);
+    Vector<T> v;
+    if (aligned) {
+      const uint2 words = count > 0 ? *reinterpret_cast<const uint2*>(from) : uint2{};
+      return {words.x, words.y, 0, 0};
+    }
+#pragma unroll
+    for (int i = 0; i < kV; ++i) {
+      if (i < count) v.lanes[i] = from[i];
+    }
+    return v.bits;
+  }
+  __device__ static void Store(T* to, const float (&values)[kV], int count, bool aligned) {
+    float lanes[kLanes<T>] = {};
+#pragma unroll
+    for (int i = 0; i < kV; ++i) lanes[i] = values[i];
+    const uint4 bits = Pack<T>(lanes);
+    if (kWhole || !aligned) return StoreVector(to, bits, min(count, kV), kWhole && aligned);
+    if (count > 0) *reinterpret_cast<uint2*>(to) = {bits.x, bits.y};
+  }
+  __device__ static void Unpack(const uint4& bits, float (&to)[kV]) {
+    float lanes[kLanes<T>];
+    cuda::Unpack<T>(bits, lanes);
+#pragma unroll
+    for (int i = 0; i < kV; ++i) to[i] = lanes[i];
+  }
 };
 
 // kOneChannel: no vector meets two channels. Sums are taken in another order then, so it follows from the shape.
-template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
+template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
 class SmallKernel {
-  static constexpr int kV = kLanes<T>;
+  using Lanes = SmallVector<T, kV>;
   static constexpr int kParts =
       kOneChannel ? 1 : kV;  // of a vector that may have channels of their own
   static constexpr int kPlaces = kTeam * kVectors * kParts;  // of one team
 
  public:
-  __device__ SmallKernel(const Call& call, const SmallGrid& grid, MailCounters& mail)
+  __device__ SmallKernel(const Call& call, const SmallGrid& grid)
       : call_(call),
         grid_(grid),
-        mail_(mail),
         slice_(grid.by_columns.Divide(blockIdx.x)),
         team_(threadIdx.x / kTeam),
         lane_(threadIdx.x % kTeam),
@@ -51,8 +85,7 @@ class SmallKernel {
         active_(copy_ < grid.copies && group_ < call.groups) {}
 
   __device__ void Run() {
-    LetNextKernelStart();
-    if (grid_.one_cluster && grid_.slices > 1) OpenMail(mail_);
+    BeginKernel();
     LoadGamma();
     const int64_t step = int64_t{grid_.slices} * grid_.copies * kSamples;
     const int64_t first = int64_t{slice_} * grid_.copies * kSamples;
@@ -72,9 +105,8 @@ class SmallKernel {
   __device__ int Place(int k) const { return (k * kTeam + lane_) * kV; }
   __device__ int Count(int k) const { return static_cast<int>(call_.size) - Place(k); }
 
+  // As it lies: who waits for it here has not asked for the samples yet.
   __device__ void LoadGamma() {
-    const bool given = call_.gamma.data && active_;
-    uint32_t raw[kVectors][kParts];
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
       const int hxw = static_cast<int>(call_.hxw);
@@ -82,18 +114,15 @@ class SmallKernel {
           offset = Place(k) - channel * hxw;
 #pragma unroll
       for (int j = 0; j < kParts; ++j) {
-        raw[k][j] = given && j < Count(k) ? call_.gamma.Raw(group_ * call_.channels + channel) : 0;
+        const bool given = call_.gamma.data && active_ && j < Count(k);
+        raw_gamma_[k][j] = given ? call_.gamma.Raw(group_ * call_.channels + channel) : 0;
         if (++offset == hxw) offset = 0, ++channel;
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < kVectors; ++k) {
-#pragma unroll
-      for (int j = 0; j < kParts; ++j) {
-        gamma_[k][j] = given ? call_.gamma.DecodeAs<T>(raw[k][j]) : 1.0f;
         db_[k][j] = ds_[k][j] = 0;
       }
     }
+  }
+  __device__ float Gamma(int k, int j) const {
+    return call_.gamma.data ? call_.gamma.DecodeAs<T>(raw_gamma_[k][j]) : 1.0f;
   }
 
   // kSamples samples, `copies` apart, of which the first is group number `at` of all and starts for this
@@ -127,8 +156,8 @@ class SmallKernel {
 #pragma unroll
       for (int k = 0; k < kVectors; ++k) {
         const int count = exists ? Count(k) : 0;
-        dy[u][k] = LoadVector(dy_at + k * kTeam * kV, count, kAligned);
-        x[u][k] = LoadVector(x_at + k * kTeam * kV, count, kAligned);
+        dy[u][k] = Lanes::Load(dy_at + k * kTeam * kV, count, kAligned);
+        x[u][k] = Lanes::Load(x_at + k * kTeam * kV, count, kAligned);
       }
       mean[u] = exists ? call_.mean.Raw(at + u * groups) : 0;
       rstd[u] = exists ? call_.rstd.Raw(at + u * groups) : 0;
@@ -149,8 +178,8 @@ class SmallKernel {
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
       float dy[kV], x[kV];
-      Unpack<T>(dy_bits[k], dy);
-      Unpack<T>(x_bits[k], x);
+      Lanes::Unpack(dy_bits[k], dy);
+      Lanes::Unpack(x_bits[k], x);
       float db = 0, ds = 0;
 #pragma unroll
       for (int j = 0; j < kV; ++j) {
@@ -160,7 +189,7 @@ class SmallKernel {
           db += dy[j];
           ds = __fmaf_rn(dy[j], xhat, ds);
         } else {
-          const float weighted = __fmul_rn(gamma_[k][j], dy[j]);
+          const float weighted = __fmul_rn(Gamma(k, j), dy[j]);
           db_[k][j] += dy[j];
           ds_[k][j] = __fmaf_rn(dy[j], xhat, ds_[k][j]);
           c1 += weighted;
@@ -170,8 +199,8 @@ class SmallKernel {
       if constexpr (kOneChannel) {
         db_[k][0] += db;
         ds_[k][0] += ds;
-        c1 = __fmaf_rn(gamma_[k][0], db, c1);
-        c2 = __fmaf_rn(gamma_[k][0], ds, c2);
+        c1 = __fmaf_rn(Gamma(k, 0), db, c1);
+        c2 = __fmaf_rn(Gamma(k, 0), ds, c2);
       }
     }
     c1 = WarpSum<kTeam>(c1) * call_.over_size;
@@ -179,31 +208,31 @@ class SmallKernel {
     if (!to) return;
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
-      const Line line(mean, rstd, gamma_[k][0], {c1, c2});
-      uint4 dx;
-      if constexpr (kOneChannel) {
-        dx = GradientVector<T>(dy_bits[k], x_bits[k], line);
-      } else {
-        float dy[kV], x[kV];
-        Unpack<T>(dy_bits[k], dy);
-        Unpack<T>(x_bits[k], x);
+      const Line line(mean, rstd, Gamma(k, 0), {c1, c2});
+      float dy[kV], x[kV];
+      Lanes::Unpack(dy_bits[k], dy);
+      Lanes::Unpack(x_bits[k], x);
 #pragma unroll
-        for (int j = 0; j < kV; ++j) {
-          dy[j] = Gradient(mean, rstd, gamma_[k][j], {c1, c2}, dy[j], x[j]);
+      for (int j = 0; j < kV; ++j) {
+        if constexpr (kOneChannel) {
+          dy[j] = line.At(dy[j], x[j]);
+        } else {
+          dy[j] = Gradient(mean, rstd, Gamma(k, j), {c1, c2}, dy[j], x[j]);
         }
-        dx = Pack<T>(dy);
       }
-      StoreVector(to + k * kTeam * kV, dx, Count(k), kAligned);
+      Lanes::Store(to + k * kTeam * kV, dy, Count(k), kAligned);
     }
   }
 
-  // Every place goes to shared memory; a warp adds the places of one channel in all copies. db is x, ds is y.
+  // Every place goes to shared memory; some threads add the places of one channel in all copies, then one adds their
+  // sums. db is x, ds is y. Loops are short and not unrolled: in small calls all time goes into fetching instructions.
   __device__ void WriteParameters() {
     ANYACL_SLOTS(shared);
     float2* const places = reinterpret_cast<float2*>(shared);  // [teams][places of a team]
-    float2* const totals =
-        places + kSmallThreads * kVectors * kParts;  // one_cluster: [blocks][owned]
+    float2* const sums =
+        places + kSmallThreads * kVectors * kParts;  // [threads of a channel][channels]
     const int channels = grid_.per_block * static_cast<int>(call_.channels);
+    const int mine = static_cast<int>(grid_.by_block_channels.Divide(threadIdx.x));
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
 #pragma unroll
@@ -212,79 +241,75 @@ class SmallKernel {
       }
     }
     __syncthreads();
-    const int owned = CeilDiv(channels, static_cast<int>(grid_.slices));
-    for (int c = threadIdx.x / kWarp; c < channels; c += kSmallThreads / kWarp) {
-      const float2 sum = ChannelSum(places, c);
-      const int64_t channel = first_group_ * call_.channels + c;
-      if (threadIdx.x % kWarp != 0 || channel >= call_.c) continue;
-      if (!grid_.one_cluster) {
-        float* const row = grid_.partials + int64_t{slice_} * 2 * call_.c;
-        row[channel] = sum.x;
-        row[call_.c + channel] = sum.y;
-      } else if (grid_.slices == 1) {
-        StoreParameters(c, sum);
-      } else {
-        const int owner = c / owned;
-        SendMail(mail_, 0, totals + slice_ * owned + c - owner * owned, sum, owner);
+    if (mine < grid_.per_channel) {
+      for (int c = threadIdx.x - mine * channels; c < channels; c += kSmallThreads) {
+        sums[mine * channels + c] = PartOfChannel(places, c, mine);
       }
     }
-    if (grid_.one_cluster && grid_.slices > 1) Finish(totals, channels, owned);
+    __syncthreads();
+#pragma unroll 1
+    for (int c = threadIdx.x; c < channels; c += kSmallThreads) {
+      float2 sum{};
+#pragma unroll 1
+      for (int i = 0; i < grid_.per_channel; ++i) {
+        sum.x += sums[i * channels + c].x;
+        sum.y += sums[i * channels + c].y;
+      }
+      Deliver(c, sum);
+    }
   }
 
-  __device__ float2 ChannelSum(const float2* places, int c) const {
+  __device__ float2 PartOfChannel(const float2* places, int c, int part) const {
     const int channels = static_cast<int>(call_.channels);
     const int length = static_cast<int>(call_.hxw) * kParts / kV;  // places of a channel
     const int group = static_cast<int>(grid_.by_channels.Divide(c));
     const int first = group * kPlaces + (c - group * channels) * length;
     float2 sum{};
-    for (int i = threadIdx.x % kWarp; i < grid_.copies * length; i += kWarp) {
+#pragma unroll 2
+    for (int i = part; i < grid_.copies * length; i += grid_.per_channel) {
       const int copy = static_cast<int>(grid_.by_length.Divide(i));
       const float2 place = places[copy * grid_.per_block * kPlaces + first + i - copy * length];
       sum.x += place.x;
       sum.y += place.y;
     }
-    return {WarpSum(sum.x), WarpSum(sum.y)};
+    return sum;
   }
 
-  // The blocks of the cluster share the channels; each adds up what all sent it, in order.
-  __device__ void Finish(const float2* totals, int channels, int owned) {
-    const int first = static_cast<int>(slice_) * owned, mine = max(0, min(owned, channels - first));
-    if (threadIdx.x == 0) {
-      ExpectMail(mail_, 0, grid_.slices * static_cast<unsigned>(mine) * sizeof(float2));
+  // The sums over this block's samples of its channel c.
+  __device__ void Deliver(int c, float2 sum) const {
+    const int64_t channel = first_group_ * call_.channels + c;
+    if (channel >= call_.c) return;
+    if (grid_.slices > 1) {
+      float* const row = grid_.partials + int64_t{slice_} * 2 * call_.c;
+      row[channel] = sum.x;
+      row[call_.c + channel] = sum.y;
+    } else {
+      if (grid_.dbeta) StoreAs(grid_.dbeta, call_.gamma.dtype, channel, sum.x);
+      if (grid_.dgamma) StoreAs(grid_.dgamma, call_.gamma.dtype, channel, sum.y);
     }
-    ReceiveMail(mail_, 0, 0);
-    for (int i = threadIdx.x; i < mine; i += kSmallThreads) {
-      float2 sum{};
-      for (unsigned block = 0; block < grid_.slices; ++block) {
-        sum.x += totals[block * owned + i].x;
-        sum.y += totals[block * owned + i].y;
-      }
-      StoreParameters(first + i, sum);
-    }
-  }
-
-  __device__ void StoreParameters(int64_t c, float2 sum) const {
-    if (grid_.dbeta) StoreAs(grid_.dbeta, call_.gamma.dtype, c, sum.x);
-    if (grid_.dgamma) StoreAs(grid_.dgamma, call_.gamma.dtype, c, sum.y);
   }
 
   const Call& call_;
   const SmallGrid& grid_;
-  MailCounters& mail_;
   const unsigned slice_;
   const int team_, lane_, copy_;
   const int64_t first_group_, group_;
   const bool active_;
-  float gamma_[kVectors][kParts];
+  uint32_t raw_gamma_[kVectors][kParts];
   float db_[kVectors][kParts], ds_[kVectors][kParts];
 };
 
-template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
-__global__ void __launch_bounds__(kSmallThreads,
-                                  !kOneChannel && kVectors * 16 / sizeof(T) > 8 ? 1 : 2)
-    Small(const __grid_constant__ Call call, const __grid_constant__ SmallGrid grid) {
-  __shared__ MailCounters mail;
-  SmallKernel<T, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid, mail).Run();
+template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel, bool kAligned>
+__global__ void __launch_bounds__(kSmallThreads, !kOneChannel && kVectors * kV > 8 ? 1 : 2)
+    Small(const __grid_constant__ Call call, const __grid_constant__ SmallGrid grid,
+          const __grid_constant__ Finish finish) {
+  SmallKernel<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid).Run();
+  if (!finish.counters) return;
+  // The last block of all that share these channels.
+  const int64_t column = blockIdx.x - grid.by_columns.Divide(blockIdx.x) * grid.columns;
+  if (!IsLastBlock(finish.counters + column, grid.slices)) return;
+  const int64_t first = column * grid.per_block * call.channels;
+  finish.Add(first, min(grid.per_block * call.channels, call.c - first));
 }
 
 inline SmallGrid MakeSmallGrid(const Params& p, int team, int samples) {
@@ -303,28 +328,42 @@ inline bool FitsSmall(const Params& p) {
   return p.n > 0 && p.hxw > 0 && p.c / p.groups * p.hxw <= kSmallGroup && !p.channels_last;
 }
 
-// Calls f.operator()<team, vectors, samples, one_channel>() for the shape of the groups.
+// Calls f.operator()<lanes, team, vectors, samples, one_channel>() for the shape of the groups.
 template <class T, class F>
 void WithSmallTeam(const Params& p, F&& f) {
-  const int64_t vectors = CeilDiv<int64_t>(p.c / p.groups * p.hxw, kLanes<T>);
-  if (p.hxw % kLanes<T> == 0) {
-    if (vectors <= 8) return f.template operator()<8, 1, 4, true>();
-    if (vectors <= 32) return f.template operator()<32, 1, 4, true>();
-    if (vectors <= 64) return f.template operator()<32, 2, 3, true>();
-    if constexpr (sizeof(T) == 4) return f.template operator()<32, 4, 2, true>();
+  constexpr int kV = kLanes<T>;
+  const int64_t size = p.c / p.groups * p.hxw, vectors = CeilDiv<int64_t>(size, kV);
+  // Few groups: one sample at a time on more blocks.
+  const auto of_samples = [&]<int kLanesOf, int kTeam, bool kOneChannel>() {
+    const bool few = p.n * p.groups * kTeam <= kSmallBlocks / 2 * kSmallThreads;
+    few ? f.template operator()<kLanesOf, kTeam, 1, 1, kOneChannel>()
+        : f.template operator()<kLanesOf, kTeam, 1, 4, kOneChannel>();
+  };
+  if constexpr (sizeof(T) == 2) {  // few elements, in whole vectors of 8 bytes but not of 16
+    if (size % 8 == 4 && size <= 32) {
+      if (p.hxw % 4 == 0) return of_samples.template operator()<4, 8, true>();
+      if (size == 4) return of_samples.template operator()<4, 1, false>();
+      return of_samples.template operator()<4, 8, false>();
+    }
+  }
+  if (p.hxw % kV == 0) {
+    if (vectors <= 8) return of_samples.template operator()<kV, 8, true>();
+    if (vectors <= 32) return f.template operator()<kV, 32, 1, 4, true>();
+    if (vectors <= 64) return f.template operator()<kV, 32, 2, 3, true>();
+    if constexpr (sizeof(T) == 4) return f.template operator()<kV, 32, 4, 2, true>();
   } else {
-    if (vectors <= 1) return f.template operator()<1, 1, 4, false>();
-    if (vectors <= 8) return f.template operator()<8, 1, 4, false>();
-    if (vectors <= 32) return f.template operator()<32, 1, 4, false>();
-    if (vectors <= 64) return f.template operator()<32, 2, 2, false>();
-    if constexpr (sizeof(T) == 4) return f.template operator()<32, 4, 1, false>();
+    if (vectors <= 1) return of_samples.template operator()<kV, 1, false>();
+    if (vectors <= 8) return of_samples.template operator()<kV, 8, false>();
+    if (vectors <= 32) return f.template operator()<kV, 32, 1, 4, false>();
+    if (vectors <= 64) return f.template operator()<kV, 32, 2, 2, false>();
+    if constexpr (sizeof(T) == 4) return f.template operator()<kV, 32, 4, 1, false>();
   }
 }
 
 inline int64_t SmallScratch(const Params& p) {
   int64_t bytes = 0;
   WithType(p.dtype, [&]<class T>() {
-    WithSmallTeam<T>(p, [&]<int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
+    WithSmallTeam<T>(p, [&]<int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
       bytes = int64_t{MakeSmallGrid(p, kTeam, kSamples).slices} * 2 * p.c *
               static_cast<int64_t>(sizeof(float));
     });
@@ -332,40 +371,43 @@ inline int64_t SmallScratch(const Params& p) {
   return bytes;
 }
 
-template <class T, int kTeam, int kVectors, int kSamples, bool kOneChannel>
+template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel>
 void LaunchSmall(const Params& p, const Launch& launch) {
   const Call call(p);
   SmallGrid grid = MakeSmallGrid(p, kTeam, kSamples);
-  const int64_t totals =
-      (grid.per_block * call.channels + kMaxSmallCluster * kMaxSmallCluster) * sizeof(float2);
-  const bool blocks_fit =
-      grid.slices == 1 || (grid.slices <= kMaxSmallCluster && HasClusters(launch.device));
-  grid.one_cluster = grid.columns == 1 && blocks_fit && totals <= 16 * 1024;
   grid.partials = static_cast<float*>(p.scratch);
   grid.dgamma = p.dgamma;
   grid.dbeta = p.dbeta;
   grid.by_columns = FastDivisor(grid.columns);
   grid.by_per_block = FastDivisor(grid.per_block);
   grid.by_channels = FastDivisor(static_cast<uint32_t>(call.channels));
+  const int64_t channels = grid.per_block * call.channels;
+  grid.by_block_channels = FastDivisor(static_cast<uint32_t>(channels));
+  constexpr int64_t kMostPerChannel = 8;  // their sums are added one after the other
+  grid.per_channel =
+      static_cast<int>(std::clamp<int64_t>(kSmallThreads / channels, 1, kMostPerChannel));
   grid.by_hxw = FastDivisor(static_cast<uint32_t>(call.hxw));
-  constexpr int kParts = kOneChannel ? 1 : kLanes<T>;
-  grid.by_length = FastDivisor(static_cast<uint32_t>(call.hxw * kParts / kLanes<T>));
+  constexpr int kParts = kOneChannel ? 1 : kV;
+  grid.by_length = FastDivisor(static_cast<uint32_t>(call.hxw * kParts / kV));
   const int64_t places = kSmallThreads * kVectors * kParts * static_cast<int64_t>(sizeof(float2));
   const LaunchShape shape{.blocks = int64_t{grid.columns} * grid.slices,
                           .threads = kSmallThreads,
-                          .shared_bytes = places + (grid.one_cluster ? totals : 0),
-                          .cluster = grid.one_cluster ? static_cast<int>(grid.slices) : 1};
-  WithFlag(Aligned(p, call.size), [&]<bool kAligned>() {
-    LaunchKernel<Small<T, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(launch, shape, call,
-                                                                             grid);
+                          .shared_bytes = places + std::max<int64_t>(kSmallThreads, channels) * 8,
+                          .most_together = kSamples == 1 ? 0 : 2};
+  Finish finish(p, grid.partials, grid.slices, channels, launch);
+  const bool one = grid.slices == 1;
+  if (one || grid.columns > kLaunchCounters) finish.counters = nullptr;
+  WithFlag(Aligned(p, call.size, kV * sizeof(T)), [&]<bool kAligned>() {
+    LaunchKernel<Small<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(
+        launch, shape, call, grid, finish);
   });
-  if (!grid.one_cluster) LaunchParameters(p, grid.partials, grid.slices, launch);
+  if (!one && !finish.counters) LaunchParameters(p, grid.partials, grid.slices, launch);
 }
 
 inline void RunSmall(const Params& p, const Launch& launch) {
   WithType(p.dtype, [&]<class T>() {
-    WithSmallTeam<T>(p, [&]<int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
-      LaunchSmall<T, kTeam, kVectors, kSamples, kOneChannel>(p, launch);
+    WithSmallTeam<T>(p, [&]<int kV, int kTeam, int kVectors, int kSamples, bool kOneChannel>() {
+      LaunchSmall<T, kV, kTeam, kVectors, kSamples, kOneChannel>(p, launch);
     });
   });
 }

@@ -5,7 +5,8 @@
 //
 //   rows     a team of threads takes one row: 8 or 32 lanes, a block, or a cluster of blocks. Every thread
 //            copies its own vectors of the next rows into its own slots of shared memory while it works on the
-//            current row in registers, so that a barrier never finds the memory idle.
+//            current row in registers, so that a barrier never finds the memory idle. Where no team has a second
+//            row, rows are loaded into the registers at once.
 //   columns  rows longer than a cluster can hold: every thread keeps one vector of eight rows and the whole
 //            grid meets once per eight rows. dgamma needs no sum over blocks.
 //
@@ -45,11 +46,14 @@ struct Spread {
   static constexpr int kTeam = kTeamOf;        // threads of one block that share a row
   static constexpr int kVectors = kVectorsOf;  // of one thread
   static constexpr int kThreads = kThreadsOf;
-  static constexpr int kStages = kStagesOf;  // rows of a team that are on their way
+  static constexpr int kStages =
+      kStagesOf;  // rows of a team that are on their way; 0: it has only one
   static constexpr int kTeams = kThreads / kTeam;
   static constexpr int64_t kColumns = int64_t{kTeam} * kVectors * kLanes<T>;  // of one block
   static constexpr int kSlots = kStages * 2 * kVectors;  // of one thread; one more is spare
-  static constexpr int kSharedBytes = kThreads * ((kSlots + 1) * 16 + kStages * 4);
+  static constexpr int kSums = kTeams == 1 ? 0 : static_cast<int>(kTeams * kColumns * 4);
+  static constexpr int kSharedBytes = std::max(kThreads * ((kSlots + 1) * 16 + kStages * 4), kSums);
+  using Once = Spread<T, kTeam, kVectors, kThreads, 0>;
 };
 
 struct RowsCall {
@@ -58,7 +62,9 @@ struct RowsCall {
   const float* rstd;
   Numbers gamma;
   void* dx;
-  float* partials;  // [clusters][cols]
+  float* partials;     // [clusters][cols]
+  unsigned* counters;  // null: the sums over the partials are left to another kernel
+  void* dgamma;
   int64_t rows;
   int64_t cols;
   float over_cols;  // 1 / cols
@@ -92,22 +98,30 @@ class RowsKernel {
         rstds_(reinterpret_cast<float*>(shared + (S::kSlots + 1) * S::kThreads) + threadIdx.x) {}
 
   __device__ void Run() {
-    LetNextKernelStart();
     if (call_.cluster_size > 1) OpenMail(mail_);
-    ClearPartialSlots();
+    BeginKernel();
+    if constexpr (S::kStages == 0) {
+      Once();
+    } else {
+      ClearPartialSlots();
 #pragma unroll 1
-    for (int s = 0; s < S::kStages; ++s) Copy(s);
-    LoadGamma();
-    int stage = 0;
+      for (int s = 0; s < S::kStages; ++s) Copy(s);
+      LoadGamma();
+      if (call_.cluster_size > 1) AwaitMail();
+      int stage = 0;
 #pragma unroll 1
-    for (int64_t step = 0; step < call_.steps; ++step) {
-      Step(stage, static_cast<uint32_t>(step));
-      stage = stage + 1 == S::kStages ? 0 : stage + 1;
+      for (int64_t step = 0; step < call_.steps; ++step) {
+        Step(stage, static_cast<uint32_t>(step));
+        stage = stage + 1 == S::kStages ? 0 : stage + 1;
+      }
     }
     WritePartials();
+    if (call_.counters) AddPartials();
   }
 
  private:
+  using Row = uint4[S::kVectors];
+
   __device__ int64_t FirstRow() const { return int64_t{cluster_} * S::kTeams + team_; }
 
   // Vector k lies k * kStep columns behind the thread's first one, and Count(k) of its elements exist.
@@ -170,10 +184,27 @@ class RowsKernel {
     }
   }
 
+  // The only row of this team.
+  __device__ void Once() {
+    const bool exists = rows_left_ > 0;
+    Row dy, x;
+    const float rstd = exists ? *rstd_ : 0.0f;
+#pragma unroll
+    for (int k = 0; k < S::kVectors; ++k) {
+      const int count = exists ? Count(k) : 0;
+      dy[k] = LoadVector<kAligned>(dy_ + k * kStep, count, Spare());
+      x[k] = LoadVector<kAligned>(x_ + k * kStep, count, Spare());
+    }
+    LoadGamma();
+    if (call_.cluster_size > 1) AwaitMail();
+    const float mean = SumOverTeam(Dot(dy, x, rstd), 0) * call_.over_cols;
+    if (exists) Gradient(dy, x, rstd, mean);
+  }
+
   // One row; its slots are refilled as soon as they are read.
   __device__ void Step(int stage, uint32_t step) {
     const bool exists = rows_left_ > 0;
-    uint4 dy[S::kVectors], x[S::kVectors];
+    Row dy, x;
     __pipeline_wait_prior(S::kStages - 1);
     const float rstd = exists ? rstds_[stage * S::kThreads] : 0.0f;
 #pragma unroll
@@ -188,8 +219,7 @@ class RowsKernel {
     dx_ += call_.step;
   }
 
-  __device__ float Dot(const uint4 (&dy_bits)[S::kVectors], const uint4 (&x_bits)[S::kVectors],
-                       float rstd) const {
+  __device__ float Dot(const Row& dy_bits, const Row& x_bits, float rstd) const {
     float sums[kV] = {};
 #pragma unroll
     for (int k = 0; k < S::kVectors; ++k) {
@@ -225,10 +255,10 @@ class RowsKernel {
         if (lane == 0) warps[parity][warp] = sum;
         __syncthreads();
       } else {
-        if (threadIdx.x == 0) ExpectMail(mail_, parity, count * sizeof(float));
+        if (threadIdx.x == 0) ExpectBytes(&mail_.of_box[parity], count * sizeof(float));
         if (lane < call_.cluster_size)
           SendMail(mail_, parity, &warps[parity][rank_ * kWarps + warp], sum, lane);
-        ReceiveMail(mail_, parity, step / 2);
+        AwaitBytes(&mail_.of_box[parity], step / 2);
       }
       sum = 0;
 #pragma unroll
@@ -239,8 +269,7 @@ class RowsKernel {
     return sum;
   }
 
-  __device__ void Gradient(const uint4 (&dy_bits)[S::kVectors], const uint4 (&x_bits)[S::kVectors],
-                           float rstd, float mean) {
+  __device__ void Gradient(const Row& dy_bits, const Row& x_bits, float rstd, float mean) {
 #pragma unroll
     for (int k = 0; k < S::kVectors; ++k) {
       float dy[kV], x[kV];
@@ -290,6 +319,19 @@ class RowsKernel {
     }
   }
 
+  // dgamma, when all blocks have written their partials.
+  __device__ void AddPartials() {
+    MeetAllBlocks(call_.counters);
+    const ColumnSums sums{call_.partials, gridDim.x / call_.cluster_size,
+                          call_.cols,     call_.cols,
+                          call_.dgamma,   nullptr,
+                          DType::kF32};
+    for (int64_t column = int64_t{blockIdx.x} * kWarp; column < call_.cols;
+         column += int64_t{gridDim.x} * kWarp) {
+      AddColumns(sums, column);
+    }
+  }
+
   const RowsCall& call_;
   MailCounters& mail_;
   const int cluster_;
@@ -322,40 +364,72 @@ int ClusterOf(int64_t cols, int64_t columns_of_block) {
   return size;
 }
 
+// What rows of one spread are launched with.
+template <class S>
+class RowsLaunch {
+ public:
+  RowsLaunch(const Params& p, const Launch& launch)
+      : p_(p),
+        launch_(launch),
+        size_(ClusterOf(p.cols, S::kColumns)),
+        turns_(CeilDiv<int64_t>(p.rows, S::kTeams)),
+        clusters_(static_cast<int>(std::min<int64_t>(turns_, ClustersOf(size_)))) {}
+
+  void Run() const {
+    static_assert(S::kSharedBytes <= 227 * 1024 - 8192);
+    const int64_t pitch = p_.cols * static_cast<int64_t>(SizeOf(p_.dtype));
+    WithFlag(Aligned({p_.dy, p_.x, p_.dx, p_.gamma, p_.dgamma}, pitch), [&]<bool kAligned>() {
+      turns_ == clusters_ ? Start<typename S::Once, kAligned>() : Start<S, kAligned>();
+    });
+  }
+
+ private:
+  // A second kernel for dgamma costs the host another launch, but in a graph it is faster than a meeting.
+  template <class Form, bool kAligned>
+  void Start() const {
+    LaunchShape shape{.blocks = int64_t{clusters_} * size_,
+                      .threads = Form::kThreads,
+                      .shared_bytes = Form::kSharedBytes,
+                      .cluster = size_,
+                      .most_together = Form::kStages == 0 ? 0 : 1};
+    const bool one = clusters_ == 1;
+    if (!one && launch_.counters) {
+      static std::atomic<int> cache[kMaxDevices][kMaxCluster + 1];
+      shape.cooperative = ResidentClusters<Rows<Form, kAligned>>(cache[launch_.device][size_],
+                                                                 launch_, shape) >= clusters_;
+    }
+    const int64_t row_step = int64_t{clusters_} * Form::kTeams;
+    const RowsCall call{p_.dy,
+                        p_.x,
+                        static_cast<const float*>(p_.rstd),
+                        {p_.gamma, p_.gamma_dtype},
+                        p_.dx,
+                        static_cast<float*>(one ? p_.dgamma : p_.scratch),
+                        shape.cooperative ? launch_.counters : nullptr,
+                        p_.dgamma,
+                        p_.rows,
+                        p_.cols,
+                        1 / static_cast<float>(p_.cols),
+                        CeilDiv<int64_t>(turns_, clusters_),
+                        row_step,
+                        row_step * p_.cols,
+                        size_};
+    LaunchKernel<Rows<Form, kAligned>>(launch_, shape, call);
+    if (one || shape.cooperative) return;
+    LaunchColumnSums(launch_, {static_cast<const float*>(p_.scratch), clusters_, p_.cols, p_.cols,
+                               p_.dgamma, nullptr, DType::kF32});
+  }
+
+  const Params& p_;
+  const Launch& launch_;
+  const int size_;       // of a cluster
+  const int64_t turns_;  // of clusters, to have all rows
+  const int clusters_;
+};
+
 template <class S>
 void LaunchRows(const Params& p, const Launch& launch) {
-  static_assert(S::kSharedBytes <= 227 * 1024 - 2048);
-  static_assert(S::kTeams == 1 || S::kTeams * S::kColumns * 4 <= S::kSharedBytes);
-  const int size = ClusterOf(p.cols, S::kColumns);
-  const int64_t steps = CeilDiv<int64_t>(p.rows, S::kTeams);  // of all clusters together
-  const int clusters = static_cast<int>(std::min<int64_t>(steps, ClustersOf(size)));
-  const int64_t row_step = int64_t{clusters} * S::kTeams;
-  const bool one = clusters == 1;
-  const int64_t pitch = p.cols * static_cast<int64_t>(SizeOf(p.dtype));
-  const RowsCall call{p.dy,
-                      p.x,
-                      static_cast<const float*>(p.rstd),
-                      {p.gamma, p.gamma_dtype},
-                      p.dx,
-                      static_cast<float*>(one ? p.dgamma : p.scratch),
-                      p.rows,
-                      p.cols,
-                      1 / static_cast<float>(p.cols),
-                      CeilDiv<int64_t>(steps, clusters),
-                      row_step,
-                      row_step * p.cols,
-                      size};
-  WithFlag(Aligned({p.dy, p.x, p.dx, p.gamma, p.dgamma}, pitch), [&]<bool kAligned>() {
-    LaunchKernel<Rows<S, kAligned>>(launch,
-                                    {.blocks = int64_t{clusters} * size,
-                                     .threads = S::kThreads,
-                                     .shared_bytes = S::kSharedBytes,
-                                     .cluster = size},
-                                    call);
-  });
-  if (one) return;
-  LaunchColumnSums(launch, {static_cast<const float*>(p.scratch), clusters, p.cols, p.cols,
-                            p.dgamma, nullptr, DType::kF32});
+  RowsLaunch<S>(p, launch).Run();
 }
 
 // ---- columns ----
@@ -369,7 +443,8 @@ constexpr int64_t kBlockColumns = 1024;
 enum class Phase { kSums, kGradients, kBoth };
 
 template <class T, Phase kPhase, bool kAligned>
-__global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p) {
+__global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_constant__ Params p) {
+  BeginKernel();
   constexpr int kV = kLanes<T>, kThreads = kColumnThreads<T>, kWarps = kThreads / kWarp;
   __shared__ float sums[kGroup][kWarps];
   __shared__ float means[kGroup];
@@ -378,15 +453,16 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p) {
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV;
   const int left = static_cast<int>(min(p.cols - column, int64_t{kV}));
-  float gamma[kV], dgamma[kV] = {};
+  float gamma[kV] = {}, dgamma[kV] = {};
   const auto load_gamma = [&]<class G>(const G* from) {
 #pragma unroll
-    for (int j = 0; j < kV; ++j)
-      gamma[j] = j < left && p.rows > 0 ? ToFloat(from[column + j]) : 0.0f;
+    for (int i = 0; i < kV; i += kLanes<G>) {
+      float part[kLanes<G>];
+      Unpack<G>(LoadVector<kAligned>(from + column + i, left - i, slots + threadIdx.x), part);
+#pragma unroll
+      for (int j = 0; j < kLanes<G>; ++j) gamma[i + j] = part[j];
+    }
   };
-  p.gamma_dtype == DType::kF32 ? load_gamma(static_cast<const float*>(p.gamma))
-                               : load_gamma(static_cast<const T*>(p.gamma));
-
 #pragma unroll 1
   for (int64_t first = 0; first < p.rows; first += kGroup) {
     uint4 dy_bits[kGroup], x_bits[kGroup];
@@ -401,19 +477,32 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p) {
       x_bits[r] = LoadVector<kAligned>(static_cast<const T*>(p.x) + at, count, slots + threadIdx.x);
       rstd[r] = row < p.rows ? static_cast<const float*>(p.rstd)[row] : 0.0f;
     }
+    if (first == 0) {
+      p.gamma_dtype == DType::kF32 ? load_gamma(static_cast<const float*>(p.gamma))
+                                   : load_gamma(static_cast<const T*>(p.gamma));
+    }
     if constexpr (kPhase != Phase::kGradients) {
+      float mine[kGroup] = {};
 #pragma unroll
       for (int r = 0; r < kGroup; ++r) {
-        float dy[kV], x[kV], sum = 0;
+        float dy[kV], x[kV];
         Unpack<T>(dy_bits[r], dy);
         Unpack<T>(x_bits[r], x);
 #pragma unroll
         for (int j = 0; j < kV; ++j) {
           if (j >= left) break;  // what does not exist must not turn an infinite rstd into a NaN
-          sum = __fmaf_rn(__fmul_rn(dy[j], gamma[j]), __fmul_rn(x[j], rstd[r]), sum);
+          mine[r] = __fmaf_rn(__fmul_rn(dy[j], gamma[j]), __fmul_rn(x[j], rstd[r]), mine[r]);
         }
-        sum = WarpSum(sum);
-        if (lane == 0) sums[r][warp] = sum;
+      }
+#pragma unroll
+      for (int distance = kWarp / 2; distance > 0;
+           distance /= 2) {  // all rows at once, for the latency
+#pragma unroll
+        for (float& sum : mine) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+      }
+#pragma unroll
+      for (int r = 0; r < kGroup; ++r) {
+        if (lane == r) sums[r][warp] = mine[r];
       }
       __syncthreads();
       if (threadIdx.x < kGroup && first + threadIdx.x < p.rows) {
@@ -453,9 +542,13 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(Params p) {
     }
   }
   if constexpr (kPhase != Phase::kSums) {
+    float* const to = static_cast<float*>(p.dgamma) + column;
 #pragma unroll
-    for (int j = 0; j < kV; ++j) {
-      if (j < left) static_cast<float*>(p.dgamma)[column + j] = p.rows > 0 ? dgamma[j] : nanf("");
+    for (int j = 0; j < kV; j += 4) {
+      const float none = nanf("");
+      const float four[] = {p.rows > 0 ? dgamma[j] : none, p.rows > 0 ? dgamma[j + 1] : none,
+                            p.rows > 0 ? dgamma[j + 2] : none, p.rows > 0 ? dgamma[j + 3] : none};
+      StoreVector<kAligned>(to + j, Pack<float>(four), left - j, slots + threadIdx.x);
     }
   }
 }
@@ -479,7 +572,8 @@ void LaunchColumns(const Params& p, const Launch& launch) {
 
 void RunColumns(const Params& p, const Launch& launch) {
   WithType(p.dtype, [&]<class T>() {
-    const bool aligned = Aligned({p.dy, p.x, p.dx}, p.cols * static_cast<int64_t>(sizeof(T)));
+    const bool aligned =
+        Aligned({p.dy, p.x, p.dx, p.gamma, p.dgamma}, p.cols * static_cast<int64_t>(sizeof(T)));
     aligned ? LaunchColumns<T, true>(p, launch) : LaunchColumns<T, false>(p, launch);
   });
 }
@@ -497,7 +591,7 @@ void RunRowsOf(const Params& p, const Launch& launch) {
     if (p.cols <= 128) return LaunchRows<Spread<T, 8, 4, 256, 4>>(p, launch);
     if (p.cols <= 512) return LaunchRows<Spread<T, 16, 8, 256, 1>>(p, launch);
     if (p.cols <= 1024) return LaunchRows<Spread<T, 32, 8, 256, 2>>(p, launch);
-    if (p.cols <= 4096) return LaunchRows<Spread<T, 256, 4, 256, 1>>(p, launch);
+    if (p.cols <= 4096) return LaunchRows<Spread<T, 512, 2, 512, 1>>(p, launch);
     if (p.cols <= 8192) return LaunchRows<Spread<T, 512, 4, 512, 1>>(p, launch);
     return LaunchRows<Spread<T, 512, 4, 512, 3>>(p, launch);
   } else {
