@@ -63,7 +63,8 @@ void FutexWake(std::atomic<uint32_t>& word, int waiters) {
 // machines leave the two there for seconds: one run in ten took twice as long.
 void LeaveCore(int core) {
   cpu_set_t allowed;
-  if (core < 0 || sched_getcpu() != core || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  if (core < 0 || sched_getcpu() != core || sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+    return;
   cpu_set_t others = allowed;
   CPU_CLR(core, &others);
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0) return;

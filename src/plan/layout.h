@@ -21,9 +21,10 @@ bool OverlapsItself(const Tensor& t);
 
 // How a view lies in memory, found in one walk over its axes: this is done for every tensor of a call.
 struct Span {
-  uintptr_t begin = 0;  // bytes it can touch at its present address: none without elements or address.
-  uintptr_t end = 0;    // Unsigned: an address and a distance of up to 2^63 do not wrap
-  int64_t bytes = 0;    // of its elements
+  uintptr_t begin =
+      0;  // bytes it can touch at its present address: none without elements or address.
+  uintptr_t end = 0;  // Unsigned: an address and a distance of up to 2^63 do not wrap
+  int64_t bytes = 0;  // of its elements
   bool row_major = true;
   bool overflow = false;  // it reaches beyond 63 bits: it cannot be
   bool Meets(const Span& other) const { return begin < other.end && other.begin < end; }

@@ -226,7 +226,8 @@ void Vector(const EluBackwardParams& p) {
 
 constexpr Kernel kKernels[] = {
     MakeKernel<EluBackwardParams, FitsVector, Vector>("vector"),
-    MakeKernel<EluBackwardParams, FitsAlways<EluBackwardParams>, reference::EluBackward<float>>("reference"),
+    MakeKernel<EluBackwardParams, FitsAlways<EluBackwardParams>, reference::EluBackward<float>>(
+        "reference"),
 };
 
 }  // namespace
