@@ -52,9 +52,9 @@ if(ANYACL_SANITIZE)
   add_link_options(${sanitize})
   add_compile_definitions(ANYACL_SANITIZE_${ANYACL_SANITIZE}=1)  # ..._address or ..._thread
   # Kernels take minutes to compile here. Every shape of code stays: plain, vectors, vectors with masks (SSE4 and SSSE3 are
-  # AVX2 with fewer lanes); for threads one kind of vector is enough.
+  # AVX2 with fewer lanes); for threads and for the fuzzer of the border one kind of vector is enough.
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    if(ANYACL_SANITIZE STREQUAL "address")
+    if(ANYACL_SANITIZE STREQUAL "address" AND NOT ANYACL_FUZZ)
       add_compile_definitions(HWY_DISABLED_TARGETS=0x1800)  # HWY_SSE4 | HWY_SSSE3
     else()
       add_compile_definitions(HWY_DISABLED_TARGETS=0x1900)  # and HWY_AVX3
