@@ -17,7 +17,7 @@
 
 #include <unistd.h>
 
-#include "ops/norm/group_norm_backward_cpu.h"
+#include "ops/norm/group_norm_backward.cpu.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/norm/group_norm_backward.cpu.cc"

@@ -10,7 +10,7 @@
 #endif
 
 #include "cpu/simd-inl.h"
-#include "ops/norm/group_norm_backward_cpu.h"
+#include "ops/norm/group_norm_backward.cpu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anyacl {
