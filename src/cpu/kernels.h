@@ -39,8 +39,8 @@ bool FitsAlways(const Params&) {
 
 // ---- Sizes on which the kernels agree ----
 
-inline constexpr int64_t kTask =
-    32 * 1024;  // elements; below it a second thread costs more than it saves
+// Elements; below it a second thread costs more than it saves.
+inline constexpr int64_t kTask = 32 * 1024;
 
 // Bytes of all arrays of a call from which its outputs are stored past the caches. A store that does
 // not read its line first saves a quarter of the traffic, which pays where the arrays do not stay in the
