@@ -9,6 +9,7 @@
 #include "core/codes.h"
 #include "core/product.h"
 #include "plan/executor.h"
+#include "plan/recall.h"
 #include "runtime/submit.h"
 
 namespace anyacl::abi {
@@ -57,7 +58,7 @@ Status CheckResultPointers(const char* op, const uint64_t* size, aclOpExecutor* 
   return Status(code::kNull, fmt::format("{}GetWorkspaceSize: {} must not be null", op, missing));
 }
 
-void RememberTensors(const Operator& op, contract::Values values, const CallArg* args,
+void ListTensors(const Operator& op, contract::Values values, const CallArg* args,
                      Executor* executor) {
   // A GPU faults on elements that are not aligned, and a fault takes the device away from the process.
   const bool aligned = executor->plan.backend->launches();
@@ -86,43 +87,73 @@ void RememberTensors(const Operator& op, contract::Values values, const CallArg*
   for (const Plan::Pack& pack : plan.unpacks) touch(pack.tensor);
 }
 
+Status NewExecutor(const char* op, Executor** executor, void** handle) {
+  *handle = Executors().Create(executor);
+  if (*handle) [[likely]] return {};
+  return Status(code::kInner, fmt::format("{}: too many executors are alive", op));
+}
+
 Status MakeExecutor(const Operator& op, contract::Values values, const CallArg* args,
-                    uint64_t* workspace_size, aclOpExecutor** result) {
-  Executor* executor = nullptr;
-  void* handle = Executors().Create(&executor);
-  if (!handle) {
-    return Status(code::kInner, fmt::format("{}: too many executors are alive", op.contract.op()));
-  }
-  PlanBuilder builder(op, values, runtime::CurrentBackend(), &executor->plan);
+                    const Backend& backend, Executor** executor, void** handle) {
+  ANYACL_RETURN_IF_ERROR(NewExecutor(op.contract.op(), executor, handle));
+  PlanBuilder builder(op, values, backend, &(*executor)->plan);
   Status status = builder.CheckAddressable();
   if (status.ok()) status = op.plan(values, builder);
-  if (!status.ok()) {
-    Executors().Destroy(handle);
-    return status;
+  if (status.ok()) {
+    ListTensors(op, values, args, *executor);
+  } else {
+    Executors().Destroy(*handle);
   }
-  RememberTensors(op, values, args, executor);
-  *workspace_size = executor->plan.workspace_bytes;
-  *result = static_cast<aclOpExecutor*>(handle);
+  return status;
+}
+
+// An executor for a call like an earlier one.
+Status RepeatExecutor(const Operator& op, const RememberedCall& known, contract::Values values,
+                      const CallArg* args, Executor** executor, void** handle) {
+  ANYACL_RETURN_IF_ERROR(NewExecutor(op.contract.op(), executor, handle));
+  known.CopyTo(*executor);
+  Executor::TensorRef* tensor = (*executor)->tensors;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!op.contract.args()[i].is_tensor()) continue;
+    tensor->handle = args[i].handle;
+    tensor->address = tensor->given ? values[i].tensor->data : nullptr;
+    ++tensor;
+  }
   return {};
 }
 
 Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t* workspace_size,
-              aclOpExecutor** executor) {
+              aclOpExecutor** result) {
   const contract::Contract& contract = op.contract;
   const bool results_first =
       contract.table().result_pointers == contract::ResultPointers::kFirst;
   if (results_first) {
-    ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, executor));
+    ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, result));
   }
   Value values[kMaxArgs];
   for (size_t i = 0; i < args.size(); ++i) Bind(contract.args()[i].kind, args.begin()[i], &values[i]);
   const contract::Values bound(values, args.size());
-  ANYACL_RETURN_IF_ERROR(contract.CheckNulls(bound));
-  if (!results_first) {
-    ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, executor));
+  const Backend& backend = runtime::CurrentBackend();
+  const Product product = CurrentProduct();
+  const CallDescription description(op, bound, backend, product);
+  Executor* executor = nullptr;
+  void* handle = nullptr;
+  const RememberedCall* const known =
+      workspace_size && result ? Recall(description, bound) : nullptr;
+  if (known) {
+    ANYACL_RETURN_IF_ERROR(RepeatExecutor(op, *known, bound, args.begin(), &executor, &handle));
+  } else {
+    ANYACL_RETURN_IF_ERROR(contract.CheckNulls(bound));
+    if (!results_first) {
+      ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, result));
+    }
+    ANYACL_RETURN_IF_ERROR(contract.CheckRest(bound, product));
+    ANYACL_RETURN_IF_ERROR(MakeExecutor(op, bound, args.begin(), backend, &executor, &handle));
+    Remember(description, bound, *executor);
   }
-  ANYACL_RETURN_IF_ERROR(contract.CheckRest(bound, CurrentProduct()));
-  return MakeExecutor(op, bound, args.begin(), workspace_size, executor);
+  *workspace_size = executor->plan.workspace_bytes;
+  *result = static_cast<aclOpExecutor*>(handle);
+  return {};
 }
 
 bool AddressOfTensor(const void* handle, void** address) {

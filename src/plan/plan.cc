@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -33,7 +34,7 @@ std::atomic<const std::string*>& ForcedKernel() {
 
 // The kernel name forced for this operator, or empty.
 std::string_view ForcedFor(std::string_view stem) {
-  const std::string_view forced = *ForcedKernel().load(std::memory_order_acquire);
+  const std::string_view forced = *ForcedKernelName();
   const size_t equals = forced.find('=');
   if (equals == std::string_view::npos) return forced;
   return forced.substr(0, equals) == stem ? forced.substr(equals + 1) : std::string_view();
@@ -43,6 +44,20 @@ std::string_view ForcedFor(std::string_view stem) {
 
 void ForceKernel(std::string name) {
   ForcedKernel().store(Keep(std::move(name)), std::memory_order_release);
+}
+
+const std::string* ForcedKernelName() { return ForcedKernel().load(std::memory_order_acquire); }
+
+void Plan::CopyFrom(const Plan& other) {
+  op = other.op;
+  backend = other.backend;
+  kernel = other.kernel;
+  workspace_bytes = other.workspace_bytes;
+  cost_bytes = other.cost_bytes;
+  params_size = other.params_size;
+  pointer_count = other.pointer_count;
+  std::copy_n(other.pointers, other.pointer_count, pointers);
+  std::memcpy(params, other.params, other.params_size);
 }
 
 PlanBuilder::PlanBuilder(const Operator& op, contract::Values values, const Backend& backend,

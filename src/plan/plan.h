@@ -45,6 +45,8 @@ struct Plan {
   };
 
   Plan() {}  // members are set by PlanBuilder; zeroing half a KiB per call would show
+  // Of a plan that packs nothing. Copies no more than that one uses.
+  void CopyFrom(const Plan& other);
 
   const Operator* op;
   const Backend* backend;
@@ -134,6 +136,8 @@ class PlanBuilder {
 
 // Forces a kernel by name as ANYACL_KERNEL does ("reference", "elu_backward=vector"); "" lifts it.
 void ForceKernel(std::string name);
+// What is in force: a different address for a different name.
+const std::string* ForcedKernelName();
 
 }  // namespace anyacl
 
