@@ -72,6 +72,7 @@ void ListTensors(const Operator& op, contract::Values values, const CallArg* arg
         .address = given ? values[i].tensor->data : nullptr,
         .given = given,
         .is_output = arg.kind == ArgKind::kOutput,
+        .repointed = given ? values[i].tensor->repointed : 0,
         .needs_memory = false,
         .alignment = static_cast<uint8_t>(aligned && given ? SizeOf(values[i].tensor->dtype) : 1),
     };
@@ -97,8 +98,7 @@ Status MakeExecutor(const Operator& op, contract::Values values, const CallArg* 
                     const Backend& backend, Executor** executor, void** handle) {
   ANYACL_RETURN_IF_ERROR(NewExecutor(op.contract.op(), executor, handle));
   PlanBuilder builder(op, values, backend, &(*executor)->plan);
-  Status status = builder.CheckAddressable();
-  if (status.ok()) status = op.plan(values, builder);
+  Status status = op.plan(values, builder);
   if (status.ok()) {
     ListTensors(op, values, args, *executor);
   } else {
@@ -117,6 +117,7 @@ Status RepeatExecutor(const Operator& op, const RememberedCall& known, contract:
     if (!op.contract.args()[i].is_tensor()) continue;
     tensor->handle = args[i].handle;
     tensor->address = tensor->given ? values[i].tensor->data : nullptr;
+    tensor->repointed = tensor->given ? values[i].tensor->repointed : 0;
     ++tensor;
   }
   return {};
@@ -156,10 +157,9 @@ Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t*
   return {};
 }
 
-bool AddressOfTensor(const void* handle, void** address) {
+void FollowTensor(const void* handle, uint32_t repointed, void** address) {
   const Tensor* tensor = Tensors().Get(handle);
-  if (tensor) *address = tensor->data;
-  return tensor != nullptr;
+  if (tensor && tensor->repointed != repointed) *address = tensor->data;
 }
 
 }  // namespace
@@ -176,7 +176,7 @@ aclnnStatus GetWorkspaceSize(const Operator& op, std::initializer_list<CallArg> 
 aclnnStatus Run(const Operator& op, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
                 void* stream) noexcept {
   return Border(op.contract.op(), kAclnnBorder, [&] {
-    return RunExecutor(op, workspace, workspace_size, executor, stream, AddressOfTensor);
+    return RunExecutor(op, workspace, workspace_size, executor, stream, FollowTensor);
   });
 }
 

@@ -14,9 +14,11 @@ namespace anyacl::abi {
 namespace {
 
 Status NoExecutor(const char* function, const aclOpExecutor* handle) {
-  return Status(code::kInnerNull,
-                fmt::format("{}: executor {}", function,
-                            handle ? "was already run, destroyed, or is no executor" : "must not be null"));
+  if (!handle) return Status(code::kInnerNull, fmt::format("{}: executor must not be null", function));
+  if (!ExecutorTable::IsKind(handle)) {
+    return Status(code::kInner, fmt::format("{}: executor is no executor", function));
+  }
+  return Status(code::kInnerNull, fmt::format("{}: executor was already run or destroyed", function));
 }
 
 Status FindExecutor(const char* function, const aclOpExecutor* handle, Executor** executor) {
@@ -62,6 +64,7 @@ aclnnStatus SetAddress(const char* function, Role role, aclOpExecutor* handle, s
     }
     ref->handle = tensor_handle;
     ref->address = address;
+    ref->repointed = tensor->repointed;
     tensor->data = address;
     return {};
   });
@@ -85,7 +88,7 @@ aclnnStatus DestroyExecutor(const char* function, aclOpExecutor* handle) noexcep
   return Border(function, kAclnnBorder, [&]() -> Status {
     Executor* const executor = handle ? Executors().Retire(handle) : nullptr;
     if (!executor) return NoExecutor(function, handle);
-    if (executor->pins.fetch_sub(1, std::memory_order_acq_rel) == 1) Executors().Release(executor);
+    Executors().Release(executor);
     return {};
   });
 }

@@ -433,6 +433,7 @@ aclnnStatus aclGetScalarListSize(const aclScalarList* scalarList, uint64_t* size
 aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr) {
   return WithTensor(__func__, tensor, [&](Tensor& t) -> Status {
     t.data = addr;
+    ++t.repointed;
     return {};
   });
 }

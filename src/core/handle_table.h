@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace anyacl {
 
@@ -48,6 +49,7 @@ class HandleTable {
     if (index == kNoSlot) return nullptr;
     Slot& slot = SlotAt(index);
     *object = new (slot.storage) T;  // not T(): that would clear half a KiB of dims first
+    slot.pins.store(1, std::memory_order_relaxed);
     const uint32_t generation = slot.generation.load(std::memory_order_relaxed) + 1;
     slot.generation.store(generation, std::memory_order_release);  // odd: alive
     return Encode(index, generation);
@@ -59,8 +61,28 @@ class HandleTable {
     return slot ? Object(*slot) : nullptr;
   }
 
-  // Makes the handle dead; of several concurrent calls exactly one gets the object. The object itself
-  // lives on until Release, because queued work may still read it.
+  // Whether it was ever a handle of this table, or might have been.
+  static bool IsKind(const void* handle) {
+    const uint64_t value = reinterpret_cast<uint64_t>(handle);
+    return value >> 60 == static_cast<uint64_t>(kind) && (value & 0xf) == 0;
+  }
+
+  // The same with a pin: the object stays until it is given to Release, whoever destroys the handle meanwhile.
+  T* Pin(const void* handle) {
+    Slot* slot = Find(handle);
+    if (!slot) return nullptr;
+    uint32_t pins = slot->pins.load(std::memory_order_relaxed);
+    do {
+      if (pins == 0) return nullptr;  // a destroy was faster
+    } while (!slot->pins.compare_exchange_weak(pins, pins + 1, std::memory_order_acq_rel));
+    T* const object = Object(*slot);
+    if (Find(handle) == slot) return object;
+    Release(object);  // the pin was of another object, which has taken the slot
+    return nullptr;
+  }
+
+  // Makes the handle dead; of several concurrent calls exactly one gets the object, and the pin of the owner with
+  // it: the object lives on until Release, because queued work may still read it.
   T* Retire(const void* handle) {
     Slot* slot = Find(handle);
     if (!slot) return nullptr;
@@ -72,9 +94,10 @@ class HandleTable {
     return Object(*slot);
   }
 
-  // Destroys a retired object and gives its slot back.
+  // Gives up a pin. With the last one the object is destroyed and its slot free again.
   void Release(T* object) {
     Slot* slot = reinterpret_cast<Slot*>(object);
+    if (slot->pins.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     const uint32_t index = slot->index;
     object->~T();
     Push(index);
@@ -85,6 +108,32 @@ class HandleTable {
     if (object) Release(object);
     return object != nullptr;
   }
+
+  // A pin with a scope; empty when the handle is not alive.
+  class Pinned {
+   public:
+    Pinned() = default;
+    Pinned(HandleTable& table, const void* handle) : table_(&table), object_(table.Pin(handle)) {}
+    Pinned(Pinned&& other) noexcept : table_(other.table_), object_(other.Detach()) {}
+    Pinned& operator=(Pinned&& other) noexcept {
+      std::swap(table_, other.table_);
+      std::swap(object_, other.object_);
+      return *this;
+    }
+    ~Pinned() {
+      if (object_) table_->Release(object_);
+    }
+
+    explicit operator bool() const { return object_ != nullptr; }
+    T* operator->() const { return object_; }
+    T* get() const { return object_; }
+    // The pin is the caller's now.
+    T* Detach() { return std::exchange(object_, nullptr); }
+
+   private:
+    HandleTable* table_ = nullptr;
+    T* object_ = nullptr;
+  };
 
   // Calls visit(T&) for every live object. For shutdown paths: not synchronised with destruction.
   template <class Visit>
@@ -105,6 +154,7 @@ class HandleTable {
   struct Slot {
     alignas(64) unsigned char storage[sizeof(T)];  // first, so that T* converts back to Slot*
     std::atomic<uint32_t> generation{0};           // odd while alive
+    std::atomic<uint32_t> pins{0};                 // of the object's owner and of others
     std::atomic<uint32_t> next_free{kNoSlot};
     uint32_t index = 0;
   };
@@ -127,9 +177,9 @@ class HandleTable {
   }
 
   Slot* Find(const void* handle) const {
-    const uint64_t value = reinterpret_cast<uint64_t>(handle);
-    if (value >> 60 != static_cast<uint64_t>(kind) || (value & 0xf) != 0) return nullptr;
-    const uint32_t index = static_cast<uint32_t>(value >> 4) & (kMaxSlots - 1);
+    if (!IsKind(handle)) return nullptr;
+    const uint32_t index =
+        static_cast<uint32_t>(reinterpret_cast<uint64_t>(handle) >> 4) & (kMaxSlots - 1);
     if (index >= size_.load(std::memory_order_acquire)) return nullptr;
     Slot& slot = SlotAt(index);
     const uint32_t generation = GenerationOf(handle);

@@ -29,25 +29,14 @@ int32_t DoRun(Work& work, const Launch& launch) {
   return 0;
 }
 
-void Unpin(Executor* executor) {
-  if (executor->pins.fetch_sub(1, std::memory_order_acq_rel) == 1) Executors().Release(executor);
-}
-
-void ReleaseRun(Work& work) { Unpin(RunOf(work).executor); }
+void ReleaseRun(Work& work) { Executors().Release(RunOf(work).executor); }
 
 // Takes one pin for a run: a single-use executor gives up its owner's, a repeatable one gets another.
 Executor* Acquire(void* handle) {
-  Executor* executor = Executors().Get(handle);
+  const Executor* executor = Executors().Get(handle);
   if (!executor) return nullptr;
-  if (!executor->repeatable.load(std::memory_order_acquire)) return Executors().Retire(handle);
-  int pins = executor->pins.load(std::memory_order_relaxed);
-  while (pins > 0) {  // zero: a concurrent destroy was faster
-    if (!executor->pins.compare_exchange_weak(pins, pins + 1, std::memory_order_acq_rel)) continue;
-    if (Executors().Get(handle) == executor) return executor;
-    Unpin(executor);  // destroyed meanwhile, and its slot may already serve another executor
-    return nullptr;
-  }
-  return nullptr;
+  const bool repeatable = executor->repeatable.load(std::memory_order_acquire);
+  return repeatable ? Executors().Pin(handle) : Executors().Retire(handle);
 }
 
 Status CheckOperator(const Operator& op, const Plan& plan) {
@@ -69,11 +58,11 @@ Status CheckWorkspace(const char* op, const Plan& plan, const void* workspace, u
   return {};
 }
 
-Status ResolveAddresses(const char* op, const Executor& executor, AddressOf address_of, Run* run) {
+Status ResolveAddresses(const char* op, const Executor& executor, FollowTensor follow, Run* run) {
   for (int i = 0; i < executor.tensor_count; ++i) {
     const Executor::TensorRef& t = executor.tensors[i];
     void* address = t.address;
-    if (t.given) address_of(t.handle, &address);  // a destroyed tensor keeps the address of phase 1
+    if (t.given) follow(t.handle, t.repointed, &address);
     if (t.needs_memory && !address) {
       return Status(code::kNull, fmt::format("{}: {} has elements but its data pointer is null", op, t.name));
     }
@@ -94,7 +83,7 @@ ExecutorTable& Executors() {
 }
 
 Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size, void* handle,
-                   void* stream, AddressOf address_of) {
+                   void* stream, FollowTensor follow) {
   const char* name = op.contract.op();
   if (!handle) return Status(code::kNull, fmt::format("{}: executor must not be null", name));
   Executor* executor = Acquire(handle);
@@ -112,13 +101,13 @@ Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size,
   run.workspace = workspace;
   Status status = CheckOperator(op, executor->plan);
   if (status.ok()) status = CheckWorkspace(name, executor->plan, workspace, workspace_size);
-  if (status.ok()) status = ResolveAddresses(name, *executor, address_of, &run);
+  if (status.ok()) status = ResolveAddresses(name, *executor, follow, &run);
   if (status.ok()) {
     status = runtime::Submit(stream, work);
     if (status.ok()) return status;
     status = Status(code::kRuntime, fmt::format("{}: {}", name, status.message()));
   }
-  Unpin(executor);
+  Executors().Release(executor);
   return status;
 }
 

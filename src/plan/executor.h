@@ -23,6 +23,7 @@ struct Executor {
     void* address;
     bool given;
     bool is_output;
+    uint32_t repointed;  // Tensor::repointed when `address` was taken
     bool needs_memory;  // has elements, so its address must not be null at run time
     uint8_t alignment;  // then its address must be a multiple of this power of two
   };
@@ -33,20 +34,19 @@ struct Executor {
   TensorRef tensors[kMaxTensors];
   int tensor_count = 0;
   std::atomic<bool> repeatable{false};
-  // The owner (the caller before phase 2, the queued run after it) and every queued run hold one each.
-  std::atomic<int> pins{1};
 };
 
+// The owner (the caller before phase 2, the queued run after it) and every queued run hold a pin each.
 using ExecutorTable = HandleTable<Executor, HandleKind::kExecutor>;
 ExecutorTable& Executors();
 
-// Reads a tensor's present address through its handle: false when the handle is dead. The room of
-// handles provides it, because plans know no handles.
-using AddressOf = bool (*)(const void* tensor_handle, void** address);
+// Takes a tensor's present address if the tensor itself was given another one since; a destroyed tensor keeps the
+// one of phase 1. The room of handles provides it, because plans know no handles.
+using FollowTensor = void (*)(const void* tensor_handle, uint32_t repointed, void** address);
 
 // Phase 2: checks what protects memory, consumes the executor unless it is repeatable, enqueues the plan.
 Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size, void* executor,
-                   void* stream, AddressOf address_of);
+                   void* stream, FollowTensor follow);
 
 }  // namespace anyacl
 

@@ -76,18 +76,6 @@ PlanBuilder::PlanBuilder(const Operator& op, contract::Values values, const Back
   }
 }
 
-Status PlanBuilder::CheckAddressable() const {
-  for (size_t i = 0; i < values_.size(); ++i) {
-    if (!spans_[i].overflow) [[likely]] continue;
-    const Tensor& t = TensorOf(static_cast<int>(i));
-    return Status(code::kInvalid,
-                  fmt::format("{}: {} must span fewer than 2^63 bytes, got shape {} with strides {}",
-                              op_.contract.op(), op_.contract.args()[i].name, ToString(t.dims),
-                              ToString(t.strides)));
-  }
-  return {};
-}
-
 bool PlanBuilder::IsOutput(int arg) const {
   return op_.contract.args()[arg].kind == contract::ArgKind::kOutput;
 }
@@ -166,7 +154,10 @@ bool PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
   const std::span<const Slot> group(slots.begin(), slots.size());
   const Tensor* tensors[kMaxTensors];
   int count = 0;
-  for (const Slot& slot : group) tensors[count++] = &TensorOf(slot.arg);
+  for (const Slot& slot : group) {
+    if (!CountBytes(slot.arg)) return false;
+    tensors[count++] = &TensorOf(slot.arg);
+  }
   const auto safe = [&](const Slot& slot) {
     return !IsOutput(slot.arg) || !OverlapsOthers(slot.arg, group);
   };
@@ -175,29 +166,39 @@ bool PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
   for (const Slot& slot : group) one_order = one_order && safe(slot);
   for (const Slot& slot : group) {
     const Tensor& t = TensorOf(slot.arg);
-    CountBytes(slot.arg);
     one_order || (spans_[slot.arg].row_major && safe(slot)) ? BindDirect(slot)
                                                  : BindPacked(slot, ContiguousStrides(t.dims));
   }
   return one_order;
 }
 
-void PlanBuilder::CountBytes(int arg) { plan_.cost_bytes += static_cast<uint64_t>(spans_[arg].bytes); }
+// False for views beyond 63 bits: no table speaks of them, and no kernel could index them.
+bool PlanBuilder::CountBytes(int arg) {
+  if (!spans_[arg].overflow) [[likely]] {
+    plan_.cost_bytes += static_cast<uint64_t>(spans_[arg].bytes);
+    return true;
+  }
+  const Tensor& t = TensorOf(arg);
+  problem_ = Status(code::kInvalid,
+                    fmt::format("{}: {} must span fewer than 2^63 bytes, got shape {} with strides {}",
+                                op_.contract.op(), op_.contract.args()[arg].name, ToString(t.dims),
+                                ToString(t.strides)));
+  return false;
+}
 
 void PlanBuilder::BindAsIs(Slot slot) {
-  CountBytes(slot.arg);
-  BindDirect(slot);
+  if (CountBytes(slot.arg)) BindDirect(slot);
 }
 
 void PlanBuilder::BindContiguous(Slot slot) {
+  if (!CountBytes(slot.arg)) return;
   const Tensor& t = TensorOf(slot.arg);
-  CountBytes(slot.arg);
   const bool safe = !IsOutput(slot.arg) || CanWriteInPlace(slot.arg);
   spans_[slot.arg].row_major && safe ? BindDirect(slot) : BindPacked(slot, ContiguousStrides(t.dims));
 }
 
 void PlanBuilder::BindInOrderOf(const Tensor& model, Slot slot, bool as_is) {
-  CountBytes(slot.arg);
+  if (!CountBytes(slot.arg)) return;
   as_is && CanWriteInPlace(slot.arg) ? BindDirect(slot) : BindPacked(slot, model.strides);
 }
 

@@ -69,9 +69,6 @@ class PlanBuilder {
  public:
   PlanBuilder(const Operator& op, contract::Values values, const Backend& backend, Plan* plan);
 
-  // No table speaks of views beyond 63 bits, and nothing behind this check could index them.
-  Status CheckAddressable() const;
-
   // The Params of the kernel, zeroed, inside the plan. Call once, before anything else.
   template <class Params>
   Params& MakeParams() {
@@ -121,7 +118,7 @@ class PlanBuilder {
   const Tensor& TensorOf(int arg) const { return *values_[arg].tensor; }
   bool IsOutput(int arg) const;
   bool OverlapsOthers(int arg, std::span<const Slot> group) const;
-  void CountBytes(int arg);
+  bool CountBytes(int arg);
   void BindDirect(const Slot& slot);
   void BindPacked(const Slot& slot, const Dims& dense);
   void AddPointer(const void* member, int tensor, int64_t offset);

@@ -49,11 +49,11 @@ CallDescription::CallDescription(const Operator& op, contract::Values values,
   for (const Value& value : values) Add((arg++)->kind, value);
 }
 
+// How many words follow can be told from those before, so no two calls give the same ones.
 void CallDescription::Add(ArgKind kind, const Value& value) {
-  if (!value.given()) {
-    complete_ = complete_ && value.state == Value::State::kNull;
-    return Add(~uint64_t{0});
-  }
+  complete_ = complete_ && value.state != Value::State::kDead;
+  Add(uint64_t{value.given()});
+  if (!value.given()) return;
   switch (kind) {
     case ArgKind::kInput:
     case ArgKind::kOutput:
@@ -85,19 +85,20 @@ void CallDescription::Add(ArgKind kind, const Value& value) {
 
 void CallDescription::Add(const Tensor& t) {
   const int rank = t.rank();
-  if (count_ + 2 + 2 * rank > kMaxWords) [[unlikely]] {
+  if (count_ + 3 + 2 * rank > kMaxWords) [[unlikely]] {
     complete_ = false;
     return;
   }
   uint64_t* const to = words_ + count_;
-  to[0] = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.format) << 16 |
-          static_cast<uint64_t>(rank) << 48;
-  to[1] = static_cast<uint64_t>(t.offset);
+  to[0] = static_cast<uint64_t>(rank);
+  to[1] =
+      static_cast<uint64_t>(static_cast<uint32_t>(t.dtype)) << 32 | static_cast<uint32_t>(t.format);
+  to[2] = static_cast<uint64_t>(t.offset);
   for (int i = 0; i < rank; ++i) {
-    to[2 + 2 * i] = static_cast<uint64_t>(t.dims[i]);
-    to[3 + 2 * i] = static_cast<uint64_t>(t.strides[i]);
+    to[3 + 2 * i] = static_cast<uint64_t>(t.dims[i]);
+    to[4 + 2 * i] = static_cast<uint64_t>(t.strides[i]);
   }
-  count_ += 2 + 2 * rank;
+  count_ += 3 + 2 * rank;
 }
 
 // A sum of products: one word does not wait for the one before.

@@ -56,23 +56,33 @@ Status CheckMode(const char* function, int mode) {
   return Fail(code::kAclInvalidParam, function, "mode must be in [0, 2], got {}", mode);
 }
 
-Status FindModel(const char* function, void* handle, Model** model) {
+using PinnedModel = Models::Pinned;  // another thread may destroy the model in the middle of a call
+
+Status NoModel(const char* function, const void* handle) {
+  return Fail(code::kRtInvalidHandle, function, "modelRI must be a live model, got {}", handle);
+}
+
+Status FindModel(const char* function, void* handle, PinnedModel* model) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "modelRI", handle));
-  *model = AllModels().Get(handle);
-  if (!*model) {
-    return Fail(code::kRtInvalidHandle, function, "modelRI must be a live model, got {}", handle);
-  }
-  if (!(*model)->capture) return Status();
+  *model = PinnedModel(AllModels(), handle);
+  if (!*model) return NoModel(function, handle);
+  if (!(*model)->captured.load(std::memory_order_acquire)) return Status();
   return Fail(code::kRtStreamCaptured, function, "modelRI is still being captured");
 }
 
-bool IsRunning(Model* model) {
+Status DestroyModel(const char* function, void* handle) {
+  PinnedModel model;
+  ANYACL_RETURN_IF_ERROR(FindModel(function, handle, &model));
   const std::lock_guard lock(model->mutex);
   std::erase_if(model->replays, [](const auto& r) { return r.first->Reached(r.second); });
-  return !model->replays.empty();
+  if (!model->replays.empty()) {
+    return Fail(code::kRtModelRunning, function, "modelRI {} is still running", model->id);
+  }
+  model->destroyed = true;
+  return AllModels().Destroy(handle) ? Status() : NoModel(function, handle);
 }
 
-Status Replay(const char* function, Model* model, Stream* stream) {
+Status Replay(const char* function, const PinnedModel& model, Stream* stream) {
   ANYACL_RETURN_IF_ERROR(RequireNotCaptured(function, *stream));
   if (model->device != stream->device()) {
     return Fail(code::kRtStreamContext, function,
@@ -82,9 +92,13 @@ Status Replay(const char* function, Model* model, Stream* stream) {
   if (const int32_t code = stream->stopped(); code != 0) {
     return Fail(code, function, "the stream was stopped by an earlier failure");
   }
+  const std::lock_guard lock(model->mutex);
+  if (model->destroyed) {
+    return Fail(code::kRtInvalidHandle, function,
+                "modelRI was destroyed by another thread meanwhile");
+  }
   uint64_t sequence = 0;
   ANYACL_RETURN_IF_ERROR(model->recording->Replay(stream->engine(), function, &sequence));
-  const std::lock_guard lock(model->mutex);
   std::erase_if(model->replays, [&](const auto& r) { return r.first == stream; });
   model->replays.emplace_back(stream, sequence);
   return Status();
@@ -125,13 +139,13 @@ Status GraphCapture::Begin(const char* function, Stream* stream, CaptureMode mod
   if (stream->settings().is_default) {
     return Fail(code::kRtCaptureImplicit, function, "the default stream cannot be captured");
   }
+  const std::lock_guard lock(Active().mutex);
   ANYACL_RETURN_IF_ERROR(RequireNotCaptured(function, *stream));
   auto capture = std::make_shared<GraphCapture>();
   Model* model = nullptr;
   capture->model_ = AllModels().Create(&model);
   if (!capture->model_) return Fail(code::kRtOutOfMemory, function, "too many models are alive");
   model->recording = CurrentBackend().NewRecording();
-  model->capture = capture;
   model->device = stream->device();
   model->id = next_model_id.fetch_add(1, std::memory_order_relaxed);
   capture->origin_ = stream;
@@ -143,7 +157,6 @@ Status GraphCapture::Begin(const char* function, Stream* stream, CaptureMode mod
     AllModels().Destroy(capture->model_);
     return Fail(status.code(), function, "{}", status.message());
   }
-  const std::lock_guard lock(Active().mutex);
   Active().list.push_back(capture);
   Active().count.fetch_add(1, std::memory_order_release);
   stream->set_capture(capture.get());
@@ -162,20 +175,25 @@ Status GraphCapture::Add(Stream* stream, const Work& work, Where where) {
   return status;
 }
 
+std::shared_ptr<GraphCapture> GraphCapture::Of(const Stream& stream) {
+  if (!stream.capture()) [[likely]]
+    return nullptr;
+  const std::lock_guard lock(Active().mutex);
+  for (const auto& capture : Active().list) {
+    if (capture.get() == stream.capture()) return capture;
+  }
+  return nullptr;
+}
+
 std::shared_ptr<GraphCapture::Point> GraphCapture::PointOf(Stream* stream) {
-  GraphCapture* const capture = stream->capture();
+  const std::shared_ptr<GraphCapture> capture = Of(*stream);
   if (!capture) [[likely]]
     return nullptr;
-  auto point = std::make_shared<Point>();
-  {
-    const std::lock_guard lock(Active().mutex);
-    for (const auto& other : Active().list) {
-      if (other.get() == capture) point->capture = other;
-    }
-  }
-  if (!point->capture) return nullptr;
   const std::lock_guard lock(capture->mutex_);
+  if (!capture->active()) return nullptr;
+  auto point = std::make_shared<Point>();
   const Member& member = capture->members_[stream];
+  point->capture = capture;
   point->number = capture->recording_->Point(stream->engine());
   point->seen = member.seen;
   point->seen[stream] = member.added;
@@ -214,7 +232,8 @@ Status GraphCapture::CheckJoined(const char* function) const {
   return Status();
 }
 
-void GraphCapture::Finish() {
+// With the lock held: no stream is of this capture any more.
+void GraphCapture::Leave() {
   const std::lock_guard all(Active().mutex);
   for (auto& [stream, member] : members_) stream->set_capture(nullptr);
   active_.store(false, std::memory_order_release);
@@ -222,42 +241,60 @@ void GraphCapture::Finish() {
   Active().count.fetch_sub(1, std::memory_order_release);
 }
 
-Status GraphCapture::End(const char* function, Stream* stream, void** result) {
-  GraphCapture* const raw = stream->capture();
-  if (!raw) {
-    return Fail(code::kRtStreamNotCaptured, function, "stream {} is not being captured",
-                stream->id());
-  }
-  if (raw->origin_ != stream) {
+Status GraphCapture::CheckMayEnd(const char* function, const Stream& stream) const {
+  if (origin_ != &stream) {
     return Fail(code::kRtCaptureUnmatched, function,
                 "the capture must be ended on stream {}, where it began, got stream {}",
-                raw->origin_->id(), stream->id());
+                origin_->id(), stream.id());
   }
-  if (raw->mode_ != CaptureMode::kRelaxed && raw->thread_ != std::this_thread::get_id()) {
+  if (mode_ != CaptureMode::kRelaxed && thread_ != std::this_thread::get_id()) {
     return Fail(code::kRtCaptureWrongThread, function,
                 "the capture must be ended by the thread that began it");
   }
-  Model* const model = AllModels().Get(raw->model_);
-  const std::shared_ptr<GraphCapture> capture = std::move(model->capture);
-  void* const handle = capture->model_;
+  return Status();
+}
+
+// The model of a capture that fails, or is not to be kept, is destroyed.
+Status GraphCapture::Close(const char* function, bool keep) {
   Status status;
   {
-    const std::lock_guard lock(capture->mutex_);
-    status = capture->CheckJoined(function);
-    if (capture->invalid()) {
+    const std::lock_guard lock(mutex_);
+    if (!active()) {
+      return Fail(code::kRtStreamNotCaptured, function, "another thread has ended the capture");
+    }
+    if (keep) status = CheckJoined(function);
+    if (invalid()) {
       status = Fail(code::kRtCaptureInvalidated, function,
                     "the capture was made invalid by a call that failed in it");
     }
-    Status ended = capture->recording_->End(stream->engine(), status.ok());
-    if (status.ok() && !ended.ok()) status = Fail(ended.code(), function, "{}", ended.message());
-    capture->Finish();
+    keep = keep && status.ok();
+    Status ended = recording_->End(origin_->engine(), keep);
+    if (keep && !ended.ok()) status = Fail(ended.code(), function, "{}", ended.message());
+    Leave();
   }
-  if (status.ok()) {
-    *result = handle;
+  if (keep && status.ok()) {
+    PinnedModel(AllModels(), model_)->captured.store(false, std::memory_order_release);
   } else {
-    AllModels().Destroy(handle);
+    AllModels().Destroy(model_);
   }
   return status;
+}
+
+Status GraphCapture::End(const char* function, Stream* stream, void** result) {
+  const std::shared_ptr<GraphCapture> capture = Of(*stream);
+  if (!capture) {
+    return Fail(code::kRtStreamNotCaptured, function, "stream {} is not being captured",
+                stream->id());
+  }
+  ANYACL_RETURN_IF_ERROR(capture->CheckMayEnd(function, *stream));
+  ANYACL_RETURN_IF_ERROR(capture->Close(function, true));
+  *result = capture->model_;
+  return Status();
+}
+
+void GraphCapture::Abandon(const Stream& stream) {
+  if (const auto capture = Of(stream))
+    static_cast<void>(capture->Close("the end of a stream", false));
 }
 
 }  // namespace anyacl::runtime
@@ -293,7 +330,7 @@ aclError aclmdlRICaptureGetInfo(aclrtStream stream, aclmdlRICaptureStatus* statu
   return AclBorder(kName, [&]() -> Status {
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
-    const GraphCapture* const capture = target->capture();
+    const std::shared_ptr<GraphCapture> capture = GraphCapture::Of(*target);
     if (status) {
       *status = !capture             ? ACL_MODEL_RI_CAPTURE_STATUS_NONE
                 : capture->invalid() ? ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED
@@ -318,7 +355,7 @@ aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode) {
 aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream) {
   constexpr const char* kName = "aclmdlRIExecuteAsync";
   return AclBorder(kName, [&]() -> Status {
-    Model* model = nullptr;
+    PinnedModel model;
     ANYACL_RETURN_IF_ERROR(FindModel(kName, modelRI, &model));
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveForSubmit(kName, stream, &target));
@@ -328,22 +365,14 @@ aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream) {
 
 aclError aclmdlRIDestroy(aclmdlRI modelRI) {
   constexpr const char* kName = "aclmdlRIDestroy";
-  return AclBorder(kName, [&]() -> Status {
-    Model* model = nullptr;
-    ANYACL_RETURN_IF_ERROR(FindModel(kName, modelRI, &model));
-    if (IsRunning(model)) {
-      return Fail(code::kRtModelRunning, kName, "modelRI {} is still running", model->id);
-    }
-    if (AllModels().Destroy(modelRI)) return Status();
-    return Fail(code::kRtInvalidHandle, kName, "modelRI was destroyed by another thread meanwhile");
-  });
+  return AclBorder(kName, [&] { return DestroyModel(kName, modelRI); });
 }
 
 aclError aclmdlRIGetId(aclmdlRI modelRI, uint32_t* modelRIId) {
   constexpr const char* kName = "aclmdlRIGetId";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "modelRIId", modelRIId));
-    Model* model = nullptr;
+    PinnedModel model;
     ANYACL_RETURN_IF_ERROR(FindModel(kName, modelRI, &model));
     *modelRIId = model->id;
     return Status();

@@ -37,15 +37,21 @@ class GraphCapture {
   // The recorded graph and its replays; what a model handle stands for.
   struct Model {
     std::unique_ptr<Recording> recording;
-    std::shared_ptr<GraphCapture> capture;  // until it has ended
+    std::atomic<bool> captured{true};  // it is being captured still
     int device = 0;
     uint32_t id = 0;
-    std::mutex mutex;  // guards the replays that may still run
-    std::vector<std::pair<Stream*, uint64_t>> replays;
+    std::mutex mutex;  // guards the rest
+    bool destroyed = false;
+    std::vector<std::pair<Stream*, uint64_t>> replays;  // that may still run
   };
 
   static Status Begin(const char* function, Stream* stream, CaptureMode mode);
   static Status End(const char* function, Stream* stream, void** model);
+  // Ends the capture of a stream whose life ends, and the life of its model.
+  static void Abandon(const Stream& stream);
+
+  // The capture that records the stream's work now, or null.
+  static std::shared_ptr<GraphCapture> Of(const Stream& stream);
 
   Status Add(Stream* stream, const Work& work, Where where);
   Status Join(const char* function, Stream* stream, const Point& point);
@@ -66,8 +72,10 @@ class GraphCapture {
     Seen seen;
   };
 
+  Status CheckMayEnd(const char* function, const Stream& stream) const;
   Status CheckJoined(const char* function) const;
-  void Finish();
+  Status Close(const char* function, bool keep);
+  void Leave();
 
   Stream* origin_ = nullptr;
   CaptureMode mode_ = CaptureMode::kGlobal;

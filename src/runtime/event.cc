@@ -25,24 +25,25 @@ struct Record {
   int32_t stream_id = 0;
   uint64_t sequence = 0;
   std::shared_ptr<Stamp> stamp;
-  std::shared_ptr<GraphCapture::Point> captured;  // recorded in a capture: only its streams can wait
+  std::shared_ptr<GraphCapture::Point>
+      captured;  // recorded in a capture: only its streams can wait
 
   bool Done() const { return stream->Reached(sequence); }
 };
 
 struct Event {
-  std::atomic<int> references{1};
   int device = 0;
   uint32_t id = 0;
   bool repeatable = false;  // an Ex event
 
   std::mutex mutex;  // guards the rest
   std::optional<Record> record;
-  uint64_t generation = 0;  // counts records
+  uint64_t generation = 0;                          // counts records
   std::vector<std::pair<Stream*, uint64_t>> waits;  // of streams, by the number of their work
 };
 
 using Table = HandleTable<Event, HandleKind::kEvent>;
+using PinnedEvent = Table::Pinned;  // another thread may destroy the event in the middle of a call
 Table& Events() {
   static Table* const table = new Table;
   return *table;
@@ -50,11 +51,6 @@ Table& Events() {
 
 std::atomic<uint32_t> next_event_id{0};
 std::atomic<uint32_t> wait_seconds{0};  // aclrtSetOpWaitTimeout
-
-void Keep(Event* event) { event->references.fetch_add(1, std::memory_order_relaxed); }
-void Drop(Event* event) {
-  if (event->references.fetch_sub(1, std::memory_order_acq_rel) == 1) Events().Release(event);
-}
 
 Status Create(const char* function, void** handle, uint32_t flags, bool repeatable) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "event", handle));
@@ -81,16 +77,16 @@ Status Create(const char* function, void** handle, uint32_t flags, bool repeatab
   return Status();
 }
 
-Status Find(const char* function, void* handle, Event** event) {
+Status Find(const char* function, void* handle, PinnedEvent* event) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "event", handle));
-  *event = Events().Get(handle);
+  *event = PinnedEvent(Events(), handle);
   if (*event) [[likely]]
     return Status();
   return Fail(code::kRtInvalidHandle, function, "event must be a live event, got {}", handle);
 }
 
 // Event and the stream to put work on; both must be of one device.
-Status FindBoth(const char* function, void* event_handle, void* stream_handle, Event** event,
+Status FindBoth(const char* function, void* event_handle, void* stream_handle, PinnedEvent* event,
                 Stream** stream) {
   ANYACL_RETURN_IF_ERROR(Find(function, event_handle, event));
   ANYACL_RETURN_IF_ERROR(ResolveForSubmit(function, stream_handle, stream));
@@ -101,20 +97,20 @@ Status FindBoth(const char* function, void* event_handle, void* stream_handle, E
               (*stream)->device());
 }
 
-std::optional<Record> RecordOf(Event* event) {
+std::optional<Record> RecordOf(const PinnedEvent& event) {
   const std::lock_guard lock(event->mutex);
   return event->record;
 }
 
-Status Captured(const char* function, const Event& event) {
+Status Captured(const char* function, const PinnedEvent& event) {
   return Fail(code::kRtEventCaptured, function,
               "event {} was recorded in a capture: the host can neither ask nor wait for it",
-              event.id);
+              event->id);
 }
 
-Status IsComplete(const char* function, Event* event, bool* complete) {
+Status IsComplete(const char* function, const PinnedEvent& event, bool* complete) {
   const std::optional<Record> record = RecordOf(event);
-  if (record && record->captured) return Captured(function, *event);
+  if (record && record->captured) return Captured(function, event);
   *complete = record ? record->Done() : event->repeatable;
   return Status();
 }
@@ -122,7 +118,7 @@ Status IsComplete(const char* function, Event* event, bool* complete) {
 // --- record ---
 
 Status RecordOn(const char* function, void* event_handle, void* stream_handle) {
-  Event* event = nullptr;
+  PinnedEvent event;
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(FindBoth(function, event_handle, stream_handle, &event, &stream));
   Record record{stream, stream->id(), 0, nullptr, GraphCapture::PointOf(stream)};
@@ -152,20 +148,19 @@ int32_t Unrecord(Work& work, const Launch&) {
   return 0;
 }
 
-void DropMarked(Work& work) { Drop(PayloadOf<Marker>(work).event); }
+void DropMarked(Work& work) { Events().Release(PayloadOf<Marker>(work).event); }
 
 // On the CPU a stream that is idle may do it at once; a GPU's has to send it through the host.
-Status ResetOn(const char* function, Event* event, Stream* stream) {
+Status ResetOn(const char* function, PinnedEvent event, Stream* stream) {
   uint64_t generation = 0;
   {
     const std::lock_guard lock(event->mutex);
     generation = event->generation;
   }
-  Keep(event);
-  const Work work = MakeWork(function, 0, Marker{event, generation}, Unrecord, DropMarked);
+  const Work work = MakeWork(function, 0, Marker{event.get(), generation}, Unrecord, DropMarked);
   const Where where = CurrentBackend().launches() ? Where::kOnStreamThread : Where::kAnywhere;
   Status status = stream->Submit(work, where, nullptr);
-  if (!status.ok()) Drop(event);
+  if (status.ok()) event.Detach();  // the pin is the work's
   return status;
 }
 
@@ -198,13 +193,13 @@ Status PutWait(const char* function, Stream* stream, const Record& record, uint3
                uint64_t* number) {
   StreamEngine& target = record.stream->engine();
   if (seconds == 0 && stream->engine().Follow(target, record.sequence, number)) return Status();
-  const Work work = MakeWork(function, 0, Wait{stream, record.stream, record.sequence, seconds},
-                             WaitForRecord);
+  const Work work =
+      MakeWork(function, 0, Wait{stream, record.stream, record.sequence, seconds}, WaitForRecord);
   return stream->Submit(work, Where::kOnStreamThread, number);
 }
 
 Status WaitOn(const char* function, void* stream_handle, void* event_handle, uint32_t seconds) {
-  Event* event = nullptr;
+  PinnedEvent event;
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(FindBoth(function, event_handle, stream_handle, &event, &stream));
   const std::optional<Record> record = RecordOf(event);
@@ -231,11 +226,11 @@ Status WaitOn(const char* function, void* stream_handle, void* event_handle, uin
 // --- wait on the host, times ---
 
 Status SynchronizeEvent(const char* function, void* handle, Deadline deadline) {
-  Event* event = nullptr;
+  PinnedEvent event;
   ANYACL_RETURN_IF_ERROR(Find(function, handle, &event));
   const std::optional<Record> record = RecordOf(event);
   if (!record) return Status();
-  if (record->captured) return Captured(function, *event);
+  if (record->captured) return Captured(function, event);
   if (!record->Done() && record->stream->OnOwnThread()) {
     return Fail(code::kRtParamInvalid, function,
                 "a host function must not wait for work behind it on its own stream {}",
@@ -251,11 +246,11 @@ Status SynchronizeEvent(const char* function, void* handle, Deadline deadline) {
 
 Status StampOf(const char* function, const char* argument, void* handle,
                std::shared_ptr<Stamp>* stamp) {
-  Event* event = nullptr;
+  PinnedEvent event;
   ANYACL_RETURN_IF_ERROR(Find(function, handle, &event));
   const std::optional<Record> record = RecordOf(event);
   if (!record) return Fail(code::kRtTimestampInvalid, function, "{} was never recorded", argument);
-  if (record->captured) return Captured(function, *event);
+  if (record->captured) return Captured(function, event);
   if (!record->Done()) {
     return Fail(code::kRtTimestampInvalid, function, "{} has not been reached yet", argument);
   }
@@ -289,11 +284,11 @@ aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag) {
 aclError aclrtDestroyEvent(aclrtEvent event) {
   constexpr const char* kName = "aclrtDestroyEvent";
   return AclBorder(kName, [&]() -> Status {
-    Event* found = nullptr;
+    PinnedEvent found;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
     if (!Events().Retire(event)) return Status();  // another thread was quicker
     ReturnResource(Resource::kEvent, found->device);
-    Drop(found);
+    Events().Release(found.get());
     return Status();
   });
 }
@@ -314,10 +309,10 @@ aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
   constexpr const char* kName = "aclrtResetEvent";
   return AclBorder(kName, [&]() -> Status {
-    Event* found = nullptr;
+    PinnedEvent found;
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(FindBoth(kName, event, stream, &found, &target));
-    return ResetOn(kName, found, target);
+    return ResetOn(kName, std::move(found), target);
   });
 }
 
@@ -325,7 +320,7 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
   constexpr const char* kName = "aclrtQueryEvent";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
-    Event* found = nullptr;
+    PinnedEvent found;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
     bool complete = false;
     ANYACL_RETURN_IF_ERROR(IsComplete(kName, found, &complete));
@@ -338,7 +333,7 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* statu
   constexpr const char* kName = "aclrtQueryEventStatus";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
-    Event* found = nullptr;
+    PinnedEvent found;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
     bool complete = false;
     ANYACL_RETURN_IF_ERROR(IsComplete(kName, found, &complete));
@@ -351,9 +346,10 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus* statu
   constexpr const char* kName = "aclrtQueryEventWaitStatus";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
-    Event* found = nullptr;
+    PinnedEvent found;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
     const std::lock_guard lock(found->mutex);
+    if (found->record && found->record->captured) return Captured(kName, found);
     const bool done = std::all_of(found->waits.begin(), found->waits.end(), [](const auto& wait) {
       return wait.first->Reached(wait.second);
     });
@@ -440,7 +436,7 @@ aclError aclrtGetEventId(aclrtEvent event, uint32_t* eventId) {
   constexpr const char* kName = "aclrtGetEventId";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "eventId", eventId));
-    Event* found = nullptr;
+    PinnedEvent found;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
     *eventId = found->id;
     return Status();

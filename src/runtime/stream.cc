@@ -89,8 +89,8 @@ Status Stream::Submit(const Work& work, Where where, uint64_t* sequence) {
   if (const int32_t code = stopped(); code != 0) [[unlikely]] {
     return Fail(code, work.label, "the stream was stopped by an earlier failure");
   }
-  if (GraphCapture* const capture = this->capture()) [[unlikely]] {
-    return capture->Add(this, work, where);
+  if (this->capture()) [[unlikely]] {
+    if (const auto capture = GraphCapture::Of(*this)) return capture->Add(this, work, where);
   }
   return engine_.Submit(work, where, sequence);
 }
@@ -241,6 +241,7 @@ bool EndStream(const void* handle, PendingWork pending) {
   if (!entry) return false;
   Stream* const stream = entry->stream.load(std::memory_order_relaxed);
   Streams().Release(entry);
+  GraphCapture::Abandon(*stream);
   if (pending == PendingWork::kDrop) {
     stream->DropQueued();
     WakeBlockedWork();

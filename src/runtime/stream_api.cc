@@ -57,11 +57,19 @@ Status Destroy(const char* function, void* handle, PendingWork pending) {
   return Fail(code::kRtInvalidHandle, function, "stream was destroyed by another thread meanwhile");
 }
 
+// What a capture forbids to ask or wait for.
+Status RequireMayAsk(const char* function, const Stream& stream) {
+  ANYACL_RETURN_IF_ERROR(RequireNotCaptured(function, stream));
+  const Context* const context = stream.context();
+  if (!context || context->default_stream != &stream) return Status();
+  return RequireMayUseDefault(function, context);
+}
+
 Status Synchronize(const char* function, void* handle, Deadline deadline) {
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(ResolveStream(function, handle, &stream));
   ANYACL_RETURN_IF_ERROR(RefuseOnOwnThread(function, *stream));
-  ANYACL_RETURN_IF_ERROR(RequireNotCaptured(function, *stream));
+  ANYACL_RETURN_IF_ERROR(RequireMayAsk(function, *stream));
   if (stream->settings().flags & kNotForHost) return Status();
   const uint64_t last = stream->Submitted();
   if (stream->WaitFor(last, deadline) == WaitResult::kTimedOut) {
@@ -193,7 +201,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
-    ANYACL_RETURN_IF_ERROR(RequireNotCaptured(kName, *target));
+    ANYACL_RETURN_IF_ERROR(RequireMayAsk(kName, *target));
     *status = target->idle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
     return Status();
   });

@@ -136,6 +136,18 @@ TEST_F(BadInputTest, ProductsThatOverflow) {
   });
 }
 
+// The page of GroupNormBackward says that outputs which are not wanted are not looked at.
+TEST_F(BadInputTest, UnwantedOutputsMayBeOfAnySize) {
+  const Operator& op = GroupNormBackwardOperator();
+  const harness::OperatorCases& cases = harness::CasesOf(op.contract.op());
+  harness::Attributes attributes("mask=011");
+  CallSpec spec = cases.make({4, 6}, cases.types[0].dtypes, attributes);
+  Tensor& unwanted = spec.args[op.contract.ArgIndex("gradInput")].tensor;
+  unwanted.dims = unwanted.strides = {int64_t{1} << 62, int64_t{1} << 62};
+  Call call(op, spec);
+  EXPECT_EQ(call.Execute(session_.stream()), 0) << TakeText();
+}
+
 TEST_F(BadInputTest, TensorsTooLargeForAnyMemory) {
   constexpr int64_t kHuge = int64_t{1} << 40;
   ForEachOperator("dense", [&](const Operator& op, const CallSpec& valid) {

@@ -105,9 +105,9 @@ TEST_F(ExecutorTest, NullAndForeignExecutors) {
        {Foreign(reinterpret_cast<uintptr_t>(memory)), Foreign(1), Foreign(~uintptr_t{0}),
         Foreign(reinterpret_cast<uintptr_t>(call.self))}) {
     EXPECT_EQ(aclnnEluBackward(nullptr, 0, wrong, stream()), 561103);
-    EXPECT_EQ(aclDestroyAclOpExecutor(wrong), 561103);
-    EXPECT_EQ(aclSetAclOpExecutorRepeatable(wrong), 561103);
-    EXPECT_EQ(aclSetInputTensorAddr(wrong, 0, call.self, memory), 561103);
+    EXPECT_EQ(aclDestroyAclOpExecutor(wrong), 561000);
+    EXPECT_EQ(aclSetAclOpExecutorRepeatable(wrong), 561000);
+    EXPECT_EQ(aclSetInputTensorAddr(wrong, 0, call.self, memory), 561000);
   }
 }
 
@@ -240,7 +240,7 @@ TEST_F(ExecutorTest, ExecutorOfAnotherOperator) {
                        .get_workspace_size = nullptr,
                        .run = nullptr,
                        .abi_kinds = {}};
-  const AddressOf none = [](const void*, void**) { return false; };
+  const FollowTensor none = [](const void*, uint32_t, void**) {};
   EluCall call(8);
   const Status status = RunExecutor(other, nullptr, 0, call.Plan(), stream(), none);
   EXPECT_EQ(status.code(), 561103);
@@ -382,6 +382,32 @@ TEST_F(ExecutorTest, RawAddressesBetweenRuns) {
 }
 
 // A run keeps the addresses it was started with, whatever is set while it waits.
+// An address set on an executor is that executor's, though the tensor has it too.
+TEST_F(ExecutorTest, ExecutorsThatShareATensorHaveTheirOwnAddresses) {
+  EluCall call(4);
+  aclOpExecutor* const first = call.PlanRepeatable();
+  aclOpExecutor* const second = call.PlanRepeatable();
+  DeviceFloats to_first(4, EluCall::kUntouched);
+  DeviceFloats to_second(4, EluCall::kUntouched);
+  DeviceFloats to_both(4, EluCall::kUntouched);
+  ASSERT_EQ(aclSetOutputTensorAddr(first, 0, call.grad_input, to_first.data()), 0);
+  ASSERT_EQ(aclSetOutputTensorAddr(second, 0, call.grad_input, to_second.data()), 0);
+  ASSERT_EQ(aclnnEluBackward(nullptr, 0, first, stream()), 0) << TakeText();
+  Sync();
+  EXPECT_EQ(to_first.Read()[3], 6);
+  EXPECT_EQ(to_second.Read()[3], EluCall::kUntouched);
+  ASSERT_EQ(aclnnEluBackward(nullptr, 0, second, stream()), 0) << TakeText();
+  Sync();
+  EXPECT_EQ(to_second.Read()[3], 6);
+  EXPECT_TRUE(call.IsUntouched());
+  ASSERT_EQ(aclSetRawTensorAddr(call.grad_input, to_both.data()), 0);
+  ASSERT_EQ(aclnnEluBackward(nullptr, 0, first, stream()), 0) << TakeText();
+  Sync();
+  EXPECT_EQ(to_both.Read()[3], 6);
+  EXPECT_EQ(aclDestroyAclOpExecutor(first), 0);
+  EXPECT_EQ(aclDestroyAclOpExecutor(second), 0);
+}
+
 TEST_F(ExecutorTest, PendingRunsKeepTheirAddresses) {
   constexpr int kRuns = 40;
   EluCall call(33);

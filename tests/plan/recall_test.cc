@@ -189,6 +189,35 @@ TEST(RecallTest, NoChangeGoesUnseen) {
   }
 }
 
+// Types are numbers of the caller's, negative and large ones too: they must not run into one another.
+TEST(RecallTest, StrangeTypesAreSeen) {
+  const harness::Session session;
+  const auto words_of = [](DType dtype, Format format, bool null) {
+    const Operator& op = EluBackwardOperator();
+    const harness::OperatorCases& cases = harness::CasesOf(op.contract.op());
+    contract::CallSpec call =
+        harness::MakeCall(op.contract, cases, cases.cases[0], cases.types[0]).spec;
+    call.args[0].tensor.dtype = dtype;
+    call.args[0].tensor.format = format;
+    call.args[0].null = null;
+    const auto values = call.Bind(op.contract);
+    return CallDescription(op, values, runtime::CurrentBackend(), kProduct).words();
+  };
+  const std::vector<uint64_t> plain = words_of(DType::kF32, Format::kND, false);
+  EXPECT_EQ(plain, words_of(DType::kF32, Format::kND, false));
+  EXPECT_NE(plain, words_of(static_cast<DType>(0x20000), Format::kNCHW, false));
+  const std::vector<uint64_t> none = words_of(DType::kF32, Format::kND, true);
+  for (const int dtype : {-1, -2, 0x10000, 0x7fffffff}) {
+    for (const int format : {-1, 0, 0x10000}) {
+      const auto words = words_of(static_cast<DType>(dtype), static_cast<Format>(format), false);
+      EXPECT_EQ(words.size(), plain.size());
+      EXPECT_NE(words, plain) << dtype << ' ' << format;
+      EXPECT_NE(words, words_of(static_cast<DType>(dtype + 1), static_cast<Format>(format), false));
+      EXPECT_LT(none.size(), words.size());
+    }
+  }
+}
+
 TEST(RecallTest, OutputsThatMeetAnotherTensorArePlannedAnew) {
   const harness::Session session;
   const Operator& op = EluBackwardOperator();

@@ -133,6 +133,7 @@ TEST_F(CaptureTest, BeginAndEndMustMatch) {
 TEST_F(CaptureTest, WhatIsForbiddenMeanwhile) {
   aclrtStreamStatus status;
   aclrtEventRecordedStatus recorded;
+  aclrtEventWaitStatus waited;
   aclmdlRI model = nullptr;
   char host[kBytes] = {};
   ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
@@ -141,6 +142,8 @@ TEST_F(CaptureTest, WhatIsForbiddenMeanwhile) {
   EXPECT_EQ(aclrtSynchronizeDevice(), 107027);
   EXPECT_EQ(aclrtDestroyStream(stream_), 107027);
   EXPECT_EQ(CopyOn(nullptr, b_, a_), 107031);
+  EXPECT_EQ(aclrtSynchronizeStream(nullptr), 107031);
+  EXPECT_EQ(aclrtStreamQuery(nullptr, &status), 107031);
   EXPECT_EQ(aclrtMemcpy(host, kBytes, a_, kBytes, ACL_MEMCPY_DEVICE_TO_HOST), 107030);
   EXPECT_EQ(aclrtMemset(a_, kBytes, 0, kBytes), 107030);
   InNewThread([&] {
@@ -155,6 +158,7 @@ TEST_F(CaptureTest, WhatIsForbiddenMeanwhile) {
   ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
   EXPECT_ACL_FAILURE(107028, aclrtSynchronizeEvent(event_), "recorded in a capture");
   EXPECT_EQ(aclrtQueryEventStatus(event_, &recorded), 107028);
+  EXPECT_EQ(aclrtQueryEventWaitStatus(event_, &waited), 107028);
   void* memory = nullptr;
   EXPECT_EQ(aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);  // stays legal
   EXPECT_EQ(aclrtFree(memory), ACL_SUCCESS);
@@ -231,6 +235,56 @@ TEST_F(CaptureTest, RunningModelsCannotBeDestroyed) {
     EXPECT_ACL_FAILURE(107037, aclmdlRIDestroy(model), "still running");
   }
   EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+}
+
+// The stream of another life must not find itself in the capture of the one before.
+TEST_F(CaptureTest, EndsWithItsStream) {
+  aclrtContext context = nullptr;
+  aclrtContext before = nullptr;
+  aclrtStream stream = nullptr;
+  ASSERT_EQ(aclrtGetCurrentContext(&before), ACL_SUCCESS);
+  ASSERT_EQ(aclrtCreateContext(&context, 0), ACL_SUCCESS);
+  ASSERT_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRICaptureBegin(stream, kGlobal), ACL_SUCCESS);
+  aclmdlRICaptureStatus status;
+  aclmdlRI model = nullptr;
+  ASSERT_EQ(aclmdlRICaptureGetInfo(stream, &status, &model), ACL_SUCCESS);
+  ASSERT_EQ(CopyOn(stream, b_, a_), ACL_SUCCESS);
+  ASSERT_EQ(aclrtDestroyContext(context), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSetCurrentContext(before), ACL_SUCCESS);
+  EXPECT_EQ(aclmdlRIDestroy(model), 107017) << "it ended with the capture";
+  Set(b_, 0);  // no capture forbids it
+  for (int i = 0; i < 8; ++i) {
+    aclrtStream next = nullptr;
+    ASSERT_EQ(aclrtCreateStream(&next), ACL_SUCCESS);
+    ASSERT_EQ(aclmdlRICaptureGetInfo(next, &status, nullptr), ACL_SUCCESS);
+    EXPECT_EQ(status, ACL_MODEL_RI_CAPTURE_STATUS_NONE);
+    EXPECT_EQ(aclrtDestroyStream(next), ACL_SUCCESS);
+  }
+}
+
+// Whoever comes at the end of a capture is in it, runs, or is refused.
+TEST_F(CaptureTest, BeginsAndEndsWhileOthersSubmit) {
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+      while (!over) {
+        const aclError code = CopyOn(stream_, b_, a_);
+        EXPECT_TRUE(code == ACL_SUCCESS || code == 507903) << code;
+      }
+      EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    });
+  }
+  for (int i = 0; i < 300; ++i) {
+    aclmdlRI model = nullptr;
+    ASSERT_EQ(aclmdlRICaptureBegin(stream_, kRelaxed), ACL_SUCCESS) << RecentText();
+    ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS) << RecentText();
+    ASSERT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS) << RecentText();
+  }
+  over = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(CaptureTest, OfAnotherDevice) {

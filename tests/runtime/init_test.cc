@@ -249,6 +249,26 @@ TEST(Exit, CleanWithWorkPending) {
   });
 }
 
+// When the text of the thread's failures is gone already.
+TEST(Exit, FailuresInStaticDestructors) {
+  EXPECT_IN_FRESH_PROCESS({
+    struct AtEnd {
+      ~AtEnd() {
+        aclrtFree(nullptr);
+        aclGetRecentErrMsg();
+      }
+    };
+    static AtEnd of_process;
+    static thread_local AtEnd of_thread;  // made before the text: it ends behind it
+    (void)&of_process;
+    (void)&of_thread;
+    CHILD_OK(aclInit(nullptr));
+    CHILD_OK(aclrtSetDevice(0));
+    for (int i = 0; i < 3; ++i) CHILD_EQ(aclrtFree(nullptr) != ACL_SUCCESS, true);
+    CHILD_OK(aclFinalize());
+  });
+}
+
 TEST(Exit, DestroyAfterFinalize) {
   EXPECT_IN_FRESH_PROCESS({
     CHILD_OK(aclInit(nullptr));
