@@ -340,16 +340,13 @@ HWY_INLINE VF TimesPowerOf2(VF p, VF n, VF shifted) {
 #endif
 }
 
-// exp within 1.2 ulp over the whole range: NaN stays NaN, large gives infinity, small underflows
-// gradually.
-HWY_INLINE VF Exp(VF x) {
+// Beyond these exp is 0 or infinity.
+inline constexpr float kLeastExp = -104.0f;
+inline constexpr float kMostExp = 89.0f;
+
+// exp within 1.2 ulp for x between these, underflow included.
+HWY_INLINE VF ExpWithin(VF x) {
   const F32 d;
-  // Beyond these the result is infinity or 0 anyway; a comparison, unlike Min and Max, lets NaN
-  // through.
-  const VF most = hn::Set(d, 89.0f);
-  const VF least = hn::Set(d, -104.0f);
-  x = hn::IfThenElse(hn::Gt(x, most), most, x);
-  x = hn::IfThenElse(hn::Lt(x, least), least, x);
   const VF magic = hn::Set(d, kRoundMagic);
   const VF shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
   const VF n = hn::Sub(shifted, magic);
@@ -367,34 +364,58 @@ HWY_INLINE VF Exp(VF x) {
   return TimesPowerOf2(p, n, shifted);
 }
 
+// exp over the whole range; NaN stays NaN.
+HWY_INLINE VF Exp(VF x) {
+  const F32 d;
+  const VF most = hn::Set(d, kMostExp);
+  const VF least = hn::Set(d, kLeastExp);
+  // A comparison, unlike Min and Max, lets NaN through.
+  x = hn::IfThenElse(hn::Gt(x, most), most, x);
+  x = hn::IfThenElse(hn::Lt(x, least), least, x);
+  return ExpWithin(x);
+}
+
+// 2^(r - 1/2) for 0 <= r <= 1, exact in the middle.
+template <int kDegree>
+HWY_INLINE VF ShortPolynomial(VF r) {
+  const F32 d;
+  VF p;
+  if constexpr (kDegree == 5) {
+    p = hn::MulAdd(hn::Set(d, 0.00132634467f), r, hn::Set(d, 0.00635571498f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.0394799262f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.169810966f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.490133762f));
+    return hn::MulAdd(p, r, hn::Set(d, 0.707106709f));
+  } else {
+    static_assert(kDegree == 4);
+    p = hn::MulAdd(hn::Set(d, 0.00958291814f), r, hn::Set(d, 0.0367410667f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.170754865f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.490021974f));
+    return hn::MulAdd(p, r, hn::Set(d, 0.707108736f));
+  }
+}
+
 // What results that are rounded to a 16-bit type need: 2^(x * factor) with an error of 2^-18
-// (degree 4, bfloat16) or 2^-23 (degree 5, half), and |x * factor| * 2^-24 from the rounding of
-// factor. Where that product is neither NaN nor within +-kShortExpRange the result is rubbish:
-// callers limit x.
+// (degree 4, bfloat16) or 2^-22.6 (degree 5, half), and |x * factor| * 2^-23 from the roundings of
+// factor and the product. With kShortExpHasRange the result is rubbish where that product is neither
+// NaN nor within +-kShortExpRange: callers limit x.
+inline constexpr bool kShortExpHasRange = !(HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3);
 inline constexpr float kShortExpRange = 151.0f;
 
 template <int kDegree>
 HWY_INLINE VF ShortExp2(VF x, VF factor) {
   const F32 d;
+  const VF y = hn::MulAdd(x, factor, hn::Set(d, 0.5f));
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  // Two instructions that part y into floor and rest by themselves, infinities and all.
+  const VF r{_mm512_reduce_ps(y.raw, _MM_FROUND_TO_NEG_INF)};
+  return VF{_mm512_scalef_ps(ShortPolynomial<kDegree>(r).raw, y.raw)};
+#else
   const VF magic = hn::Set(d, kRoundMagic);
   const VF shifted = hn::MulAdd(x, factor, magic);
   const VF n = hn::Sub(shifted, magic);
-  const VF r = hn::MulSub(x, factor, n);
-  // 2^r for |r| <= 1/2.
-  VF p;
-  if constexpr (kDegree == 5) {
-    p = hn::MulAdd(hn::Set(d, 0.00132634447f), r, hn::Set(d, 0.00967157476f));
-    p = hn::MulAdd(p, r, hn::Set(d, 0.0555073854f));
-    p = hn::MulAdd(p, r, hn::Set(d, 0.240222412f));
-    p = hn::MulAdd(p, r, hn::Set(d, 0.693146974f));
-  } else {
-    static_assert(kDegree == 4);
-    p = hn::MulAdd(hn::Set(d, 0.00958292739f), r, hn::Set(d, 0.0559069624f));
-    p = hn::MulAdd(p, r, hn::Set(d, 0.240240997f));
-    p = hn::MulAdd(p, r, hn::Set(d, 0.693124127f));
-  }
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  return TimesPowerOf2(p, n, shifted);
+  return TimesPowerOf2(ShortPolynomial<kDegree>(hn::Sub(y, n)), n, shifted);
+#endif
 }
 
 // ---- Proof for tests ----

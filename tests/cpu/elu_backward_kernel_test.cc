@@ -201,6 +201,21 @@ TEST(EluBackwardKernel, InputScales) {
   }
 }
 
+// Where the kernel takes a shorter way, and just beside it.
+TEST(EluBackwardKernel, UnitInputScale) {
+  for (const DType dtype : kIn) {
+    for (const bool is_result : {false, true}) {
+      for (const float negcoef : {1.0f, 1.75f}) {
+        SCOPED_TRACE(Name(dtype) + (is_result ? " result " : " ") + std::to_string(negcoef));
+        EluBackwardParams p = Params(dtype, dtype, is_result, 10000);
+        p.input_scale = 1;
+        p.negcoef = negcoef;
+        ExpectLikeReference(p, 0, true);
+      }
+    }
+  }
+}
+
 // Where the short exp has no range the vector kernel says so, and the next one takes the call.
 TEST(EluBackwardKernel, DeclinesExtremeInputScales) {
   for (const float input_scale :

@@ -42,36 +42,47 @@ struct Coefficients {
   float least_x;         // below it that is 0 or infinity
 };
 
-// exp(x * input_scale) where x <= 0, as exact as a result in T can show. (A NaN, which the limit may
+// exp(x * input_scale) where x <= 0, as exact as a result in T can show. (A NaN, which the limits may
 // swallow, is not <= 0.)
-template <class T>
+template <class T, bool unit_scale>
 HWY_INLINE VF ExpOfScaled(VF x, const Coefficients& c) {
   const F32 d;
-  if constexpr (std::is_same_v<T, float>) {
-    return Exp(hn::Mul(x, hn::Set(d, c.input_scale)));
-  } else {
+  if constexpr (!std::is_same_v<T, float>) {
     constexpr int kDegree = std::is_same_v<T, Half> ? 5 : 4;
-    return ShortExp2<kDegree>(hn::Max(x, hn::Set(d, c.least_x)), hn::Set(d, c.exponent_scale));
+    if constexpr (kShortExpHasRange) x = hn::Max(x, hn::Set(d, c.least_x));
+    return ShortExp2<kDegree>(x, hn::Set(d, c.exponent_scale));
+  } else if constexpr (unit_scale) {
+    return ExpWithin(hn::Max(x, hn::Set(d, kLeastExp)));
+  } else {
+    return Exp(hn::Mul(x, hn::Set(d, c.input_scale)));
   }
 }
 
-template <class T, bool is_result>
+// Simple: below 0 dx is dy times one number, because input_scale is 1 and, from the input, negcoef too.
+// That takes fewer instructions for the same bits, which shows even where the arrays are in memory.
+enum class Form { kResult, kSimpleResult, kExp, kSimpleExp };
+
+template <class T, Form form>
 HWY_INLINE VF Gradient(VF g, VF x, const Coefficients& c) {
   const F32 d;
+  const auto is_below = hn::Le(x, hn::Zero(d));
   const VF negcoef = hn::Set(d, c.negcoef);
-  const VF inner = hn::Mul(g, hn::Set(d, c.input_scale));
-  VF below;
-  if constexpr (is_result) {
-    below = hn::Mul(inner, hn::Add(x, negcoef));
+  const VF scale = hn::Set(d, c.scale);
+  if constexpr (form == Form::kSimpleResult) {
+    return hn::Mul(g, hn::IfThenElse(is_below, hn::Add(x, negcoef), scale));
+  } else if constexpr (form == Form::kSimpleExp) {
+    return hn::Mul(g, hn::IfThenElse(is_below, ExpOfScaled<T, true>(x, c), scale));
   } else {
-    below = hn::Mul(hn::Mul(inner, negcoef), ExpOfScaled<T>(x, c));
+    const VF inner = hn::Mul(g, hn::Set(d, c.input_scale));
+    const VF below = form == Form::kResult
+                         ? hn::Mul(inner, hn::Add(x, negcoef))
+                         : hn::Mul(hn::Mul(inner, negcoef), ExpOfScaled<T, false>(x, c));
+    return hn::IfThenElse(is_below, below, hn::Mul(g, scale));
   }
-  const VF above = hn::Mul(g, hn::Set(d, c.scale));
-  return hn::IfThenElse(hn::Le(x, hn::Zero(d)), below, above);
 }
 
 // Whole pairs of vectors; gives the number of elements done.
-template <class T, bool is_result, bool stream>
+template <class T, Form form, bool stream>
 HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
   const int64_t step = static_cast<int64_t>(PairLanes());
   int64_t i = 0;
@@ -83,8 +94,8 @@ HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const Co
     VF g0, g1, x0, x1;
     Load2(dy + i, g0, g1);
     Load2(x + i, x0, x1);
-    const VF dx0 = Gradient<T, is_result>(g0, x0, c);
-    const VF dx1 = Gradient<T, is_result>(g1, x1, c);
+    const VF dx0 = Gradient<T, form>(g0, x0, c);
+    const VF dx1 = Gradient<T, form>(g1, x1, c);
     if constexpr (stream) {
       Stream2(dx0, dx1, dx + i);
     } else {
@@ -94,26 +105,25 @@ HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const Co
   return i;
 }
 
-template <class T, bool is_result>
+template <class T, Form form>
 void Plain(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
   const int64_t lanes = LaneCount();
-  int64_t i = Pairs<T, is_result, false>(dy, x, dx, count, c);
+  int64_t i = Pairs<T, form, false>(dy, x, dx, count, c);
   for (; i + lanes <= count; i += lanes) {  // at most once
-    Store1(Gradient<T, is_result>(Load1(dy + i), Load1(x + i), c), dx + i);
+    Store1(Gradient<T, form>(Load1(dy + i), Load1(x + i), c), dx + i);
   }
   if (i == count) return;
   const int64_t rest = count - i;
-  const VF last = Gradient<T, is_result>(LoadFirst(dy + i, rest), LoadFirst(x + i, rest), c);
+  const VF last = Gradient<T, form>(LoadFirst(dy + i, rest), LoadFirst(x + i, rest), c);
   StoreFirst(last, dx + i, rest);
 }
 
-template <class T, bool is_result>
+template <class T, Form form>
 void Streamed(const T* dy, const T* x, T* dx, int64_t count, const Coefficients& c) {
   SplitAtLines(
       dx, count,
-      [&](int64_t i, int64_t n) HWY_ATTR { Plain<T, is_result>(dy + i, x + i, dx + i, n, c); },
-      [&](int64_t i, int64_t n)
-          HWY_ATTR { Pairs<T, is_result, true>(dy + i, x + i, dx + i, n, c); });
+      [&](int64_t i, int64_t n) HWY_ATTR { Plain<T, form>(dy + i, x + i, dx + i, n, c); },
+      [&](int64_t i, int64_t n) HWY_ATTR { Pairs<T, form, true>(dy + i, x + i, dx + i, n, c); });
   EndStream();
 }
 
@@ -132,50 +142,62 @@ void ConvertBlock(const T* from, Out* to, int64_t count) {
   }
 }
 
-template <class T, bool is_result, class Out>
+template <class T, Form form, class Out>
 void Converted(const T* dy, const T* x, Out* dx, int64_t count, const Coefficients& c) {
   T block[kBlock] = {};
   for (int64_t i = 0; i < count; i += kBlock) {
     const int64_t n = std::min(kBlock, count - i);
-    Plain<T, is_result>(dy + i, x + i, block, n, c);
+    Plain<T, form>(dy + i, x + i, block, n, c);
     ConvertBlock(block, dx + i, n);
   }
 }
 
-template <class T, bool is_result>
-void RangeOf(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
+template <class T, Form form>
+void SameType(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
+  const T* const dy = static_cast<const T*>(p.dy) + begin;
+  const T* const x = static_cast<const T*>(p.x) + begin;
+  T* const dx = static_cast<T*>(p.dx) + begin;
+  const Coefficients c(p);
+  stream ? Streamed<T, form>(dy, x, dx, count, c) : Plain<T, form>(dy, x, dx, count, c);
+}
+
+template <class T, Form form>
+void OtherType(const EluBackwardParams& p, int64_t begin, int64_t count) {
   const T* const dy = static_cast<const T*>(p.dy) + begin;
   const T* const x = static_cast<const T*>(p.x) + begin;
   const Coefficients c(p);
-  const auto other = [&]<class Out>(Out* dx)
-                         HWY_ATTR { Converted<T, is_result>(dy, x, dx + begin, count, c); };
-  if (p.out_dtype == p.dtype) {
-    T* const dx = static_cast<T*>(p.dx) + begin;
-    return stream ? Streamed<T, is_result>(dy, x, dx, count, c)
-                  : Plain<T, is_result>(dy, x, dx, count, c);
-  }
+  const auto to = [&]<class Out>(Out* dx)
+                      HWY_ATTR { Converted<T, form>(dy, x, dx + begin, count, c); };
   switch (p.out_dtype) {
     case DType::kF32:
-      return other(static_cast<float*>(p.dx));
+      return to(static_cast<float*>(p.dx));
     case DType::kF16:
-      return other(static_cast<Half*>(p.dx));
+      return to(static_cast<Half*>(p.dx));
     case DType::kBF16:
-      return other(static_cast<BFloat16*>(p.dx));
+      return to(static_cast<BFloat16*>(p.dx));
     case DType::kF64:
-      return other(static_cast<double*>(p.dx));
+      return to(static_cast<double*>(p.dx));
     case DType::kC64:
-      return other(static_cast<std::complex<float>*>(p.dx));
+      return to(static_cast<std::complex<float>*>(p.dx));
     case DType::kC128:
-      return other(static_cast<std::complex<double>*>(p.dx));
+      return to(static_cast<std::complex<double>*>(p.dx));
     default:
       return;
   }
 }
 
+template <class T, Form form, Form simple>
+void RangeOf(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
+  if (p.out_dtype != p.dtype) return OtherType<T, form>(p, begin, count);
+  const bool is_simple = p.input_scale == 1 && (p.is_result || p.negcoef == 1);
+  is_simple ? SameType<T, simple>(p, begin, count, stream)
+            : SameType<T, form>(p, begin, count, stream);
+}
+
 template <class T>
 void RangeOf(const EluBackwardParams& p, int64_t begin, int64_t count, bool stream) {
-  p.is_result ? RangeOf<T, true>(p, begin, count, stream)
-              : RangeOf<T, false>(p, begin, count, stream);
+  p.is_result ? RangeOf<T, Form::kResult, Form::kSimpleResult>(p, begin, count, stream)
+              : RangeOf<T, Form::kExp, Form::kSimpleExp>(p, begin, count, stream);
 }
 
 // Elements [begin, begin + count).
