@@ -4,7 +4,7 @@
 // RmsNormGrad on the CPU: the dot product of a row first, then its dx and its part of dgamma from a second
 // read that should still be in a cache. Two ways through the rows:
 //
-//   row blocks  a thread takes a block of rows, two rows at a time, and sums dgamma over its block
+//   row blocks  a thread takes a block of rows, some rows (a tile) at a time, and sums dgamma over its block
 //   columns     few or very long rows: all threads share a group of rows and split its columns
 //
 // Determinism. A row is summed in float over chunks of kChunk columns and the chunks in double, in order, on
@@ -55,6 +55,11 @@ struct Blocks {
   float* sums;         // [count][width], in pair order
   bool stream;         // dx bypasses the caches
 };
+
+// The reciprocal is the same for all rows, and known before their sums are.
+inline float MeanOf(double total, int64_t cols) {
+  return static_cast<float>(total * (1 / static_cast<double>(cols)));
+}
 
 inline float LoadFloat(const void* data, int64_t i) {
   float value;
@@ -193,9 +198,9 @@ struct Row {
   const T* x;
   T* dx;
   float rstd;
-  float mean;  // m of the formula
+  float slope;  // m of the formula, times rstd
 
-  Row From(int64_t i) const { return {dy + i, x + i, dx + i, rstd, mean}; }
+  Row From(int64_t i) const { return {dy + i, x + i, dx + i, rstd, slope}; }
 };
 
 template <class T>
@@ -205,185 +210,204 @@ HWY_INLINE Row<T> RowOf(const Params& p, int64_t i, int64_t column) {
           static_cast<T*>(p.dx) + at, LoadFloat(p.rstd, i), 0};
 }
 
+// Where dgamma is summed, and where to the rows `ahead` elements behind those in work are called up meanwhile:
+// x in the first read, dy in the second, so that the memory has something to do in both. (0 ahead: nowhere.)
+enum class Way {
+  kColumns,    // dgamma in the second read, nothing called up
+  kShortRows,  // dgamma in the first read, called up into the first cache
+  kLongRows,   // dgamma in the first read, called up into the second cache
+};
+
+template <Way way, class T>
+HWY_INLINE void FetchAhead(const T* p, int64_t count) {
+  if constexpr (way == Way::kShortRows) FetchNear(p, count);
+  if constexpr (way == Way::kLongRows) Fetch(p, count);
+}
+
+// ---- Sums of lanes ----
+
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE VF AddNeighbours(VF low, VF) { return low; }
+#else
+HWY_INLINE VF AddNeighbours(VF low, VF high) {
+  const F32 d;
+  return hn::Add(hn::ConcatEven(d, high, low), hn::ConcatOdd(d, high, low));
+}
+#endif
+
+HWY_INLINE float SumLanes(VF v) {
+  for (int64_t left = LaneCount(); left > 1; left /= 2) v = AddNeighbours(v, v);
+  return hn::GetLane(v);
+}
+
+// The sums of the lanes of kTileRows vectors, each with the bits of SumLanes, in a third of the steps.
+inline constexpr int kTileRows = 8;
+inline constexpr int64_t kSums = std::max<int64_t>(kTileRows, hn::MaxLanes(F32()));
+
+HWY_INLINE void SumTile(VF* v, float* sums) {
+  int count = kTileRows;
+  for (int64_t left = LaneCount(); left > 1; left /= 2) {
+    count = std::max(count / 2, 1);
+    for (int i = 0; i < count; ++i) v[i] = AddNeighbours(v[2 * i], v[2 * i + 1]);
+  }
+  for (int i = 0; i < count; ++i) Store1(v[i], sums + i * LaneCount());
+}
+
 // ---- First read: the dot product ----
 
-HWY_INLINE VF Product(VF g, VF x, VF gamma, VF rstd) {
-  return hn::Mul(hn::Mul(g, gamma), hn::Mul(x, rstd));
-}
+// What has less arithmetic than the second cache takes time calls up its own columns for the first one.
+template <Way way, class T>
+inline constexpr bool kWaits =
+    way == Way::kColumns || (way == Way::kLongRows && std::is_same_v<T, float>);
+inline constexpr int64_t kNear = 2048;  // bytes
 
-HWY_INLINE VF AddProduct(VF g, VF x, VF gamma, VF rstd, VF sum) {
-  return hn::MulAdd(hn::Mul(g, gamma), hn::Mul(x, rstd), sum);
-}
-
-// `rows` rows of the same columns; p[k] + i is element i of row k.
-template <int rows, class T>
-HWY_INLINE void AddPairs(const Row<T>* p, int64_t i, const float* gamma, VF (*sums)[4], int at) {
-  const VF gamma0 = Load1(gamma + i);
-  const VF gamma1 = Load1(gamma + i + LaneCount());
+// Two vectors of some rows at column i; p[k] + i is element i of row k. The sums of dgamma, where they are
+// taken in this read, are dgamma + i.
+template <Way way, int rows, class T>
+HWY_INLINE void DotPairs(const Row<T>* p, int64_t i, const float* gamma, float* dgamma,
+                         int64_t ahead, VF (*sums)[4], int at) {
+  const int64_t lanes = LaneCount();
+  const VF gamma0 = Load1(gamma + i), gamma1 = Load1(gamma + i + lanes);
+  VF dgamma0, dgamma1;
+  if constexpr (way != Way::kColumns) Load2(dgamma + i, dgamma0, dgamma1);
   HWY_UNROLL(2)
   for (int k = 0; k < rows; ++k) {
+    FetchAhead<way>(p[k].x + ahead + i, 2 * lanes);
+    if constexpr (kWaits<way, T>) {
+      FetchNear(p[k].dy + i + kNear / sizeof(T), 2 * lanes);
+      FetchNear(p[k].x + i + kNear / sizeof(T), 2 * lanes);
+    }
     const VF rstd = hn::Set(F32(), p[k].rstd);
-    VF g0, g1, x0, x1;
+    VF g0, g1, u0, u1;
     Load2(p[k].dy + i, g0, g1);
-    Load2(p[k].x + i, x0, x1);
-    sums[k][at] = AddProduct(g0, x0, gamma0, rstd, sums[k][at]);
-    sums[k][at + 1] = AddProduct(g1, x1, gamma1, rstd, sums[k][at + 1]);
+    Load2(p[k].x + i, u0, u1);
+    u0 = hn::Mul(u0, rstd);
+    u1 = hn::Mul(u1, rstd);
+    sums[k][at] = hn::MulAdd(hn::Mul(g0, gamma0), u0, sums[k][at]);
+    sums[k][at + 1] = hn::MulAdd(hn::Mul(g1, gamma1), u1, sums[k][at + 1]);
+    if constexpr (way != Way::kColumns) {
+      dgamma0 = hn::MulAdd(g0, u0, dgamma0);
+      dgamma1 = hn::MulAdd(g1, u1, dgamma1);
+    }
   }
+  if constexpr (way != Way::kColumns) Store2(dgamma0, dgamma1, dgamma + i);
 }
 
-// Over at most kChunk columns, of one row or of two that share the reads of gamma: with the same bits.
-// Four sums hide the latency of the additions; loops over rows that stay loops would keep them in memory.
-template <int rows, class T>
-void ChunkDots(const Row<T>* p, const float* gamma, int64_t count, bool fetch, float* dots) {
-  constexpr int64_t kNear = 2048 / sizeof(T);
-  const F32 d;
+// What is left of a row from column i on: a vector, and less than one.
+template <Way way, class T>
+HWY_INLINE void DotRest(const Row<T>& p, int64_t i, const float* gamma, float* dgamma,
+                        int64_t count, VF* sums) {
   const int64_t lanes = LaneCount();
-  const int64_t pair = 2 * lanes;
+  const VF rstd = hn::Set(F32(), p.rstd);
+  for (; i + lanes <= count; i += lanes) {  // at most once
+    const VF g = Load1(p.dy + i);
+    const VF u = hn::Mul(Load1(p.x + i), rstd);
+    sums[2] = hn::MulAdd(hn::Mul(g, Load1(gamma + i)), u, sums[2]);
+    if constexpr (way != Way::kColumns) Store1(hn::MulAdd(g, u, Load1(dgamma + i)), dgamma + i);
+  }
+  if (i == count) return;
+  const VF g = LoadLast(p.dy, count);
+  const VF u = hn::Mul(LoadLast(p.x, count), rstd);
+  const VF last = hn::Mul(hn::Mul(g, Load1(gamma + i)), u);
+  sums[3] = hn::Add(sums[3], KeepLast(last, count, count - i));
+  if constexpr (way != Way::kColumns) Store1(hn::MulAdd(g, u, Load1(dgamma + i)), dgamma + i);
+}
+
+// Over at most kChunk columns, of one row or of two that share gamma and dgamma: with the same bits. The lanes
+// of `dots`, a vector for each row, are still to be added. Four sums hide the latency of the additions; loops
+// over rows that stay loops would keep them in memory.
+template <Way way, int rows, class T>
+void ChunkDots(const Row<T>* p, const float* gamma, float* dgamma, int64_t count, int64_t ahead,
+               VF* dots) {
+  const int64_t pair = 2 * LaneCount();
   VF sums[rows][4];
   HWY_UNROLL(2)
   for (int k = 0; k < rows; ++k) {
-    sums[k][0] = sums[k][1] = sums[k][2] = sums[k][3] = hn::Zero(d);
+    sums[k][0] = sums[k][1] = sums[k][2] = sums[k][3] = hn::Zero(F32());
   }
   int64_t i = 0;
   for (; i + 2 * pair <= count; i += 2 * pair) {
-    if (fetch) {
-      HWY_UNROLL(2)
-      for (int k = 0; k < rows; ++k) {
-        FetchNear(p[k].dy + i + kNear, 2 * pair);
-        FetchNear(p[k].x + i + kNear, 2 * pair);
-      }
-    }
-    AddPairs<rows>(p, i, gamma, sums, 0);
-    AddPairs<rows>(p, i + pair, gamma, sums, 2);
+    DotPairs<way, rows>(p, i, gamma, dgamma, ahead, sums, 0);
+    DotPairs<way, rows>(p, i + pair, gamma, dgamma, ahead, sums, 2);
   }
-  for (; i + pair <= count; i += pair) AddPairs<rows>(p, i, gamma, sums, 0);
+  for (; i + pair <= count; i += pair) DotPairs<way, rows>(p, i, gamma, dgamma, ahead, sums, 0);
   HWY_UNROLL(2)
   for (int k = 0; k < rows; ++k) {
-    const VF r = hn::Set(d, p[k].rstd);
-    int64_t at = i;
-    for (; at + lanes <= count; at += lanes) {
-      sums[k][2] = AddProduct(Load1(p[k].dy + at), Load1(p[k].x + at), Load1(gamma + at), r, sums[k][2]);
-    }
-    if (at < count) {
-      const VF last = Product(LoadLast(p[k].dy, count), LoadLast(p[k].x, count), Load1(gamma + at), r);
-      sums[k][3] = hn::Add(sums[k][3], KeepLast(last, count, count - at));
-    }
-    const VF sum = hn::Add(hn::Add(sums[k][0], sums[k][1]), hn::Add(sums[k][2], sums[k][3]));
-    dots[k] = hn::GetLane(hn::SumOfLanes(d, sum));
+    DotRest<way>(p[k], i, gamma, dgamma, count, sums[k]);
+    dots[k] = hn::Add(hn::Add(sums[k][0], sums[k][1]), hn::Add(sums[k][2], sums[k][3]));
   }
 }
 
-// Sets the means of whole rows.
-template <int rows, class T>
-HWY_INLINE void SetMeans(Row<T>* p, const float* gamma, int64_t cols, bool fetch) {
-  double totals[rows] = {};
-  for (int64_t j = 0; j < cols; j += kChunk) {
-    Row<T> from[rows];
-    float dots[rows];
-    for (int k = 0; k < rows; ++k) from[k] = p[k].From(j);
-    ChunkDots<rows>(from, gamma + j, std::min(kChunk, cols - j), fetch, dots);
-    for (int k = 0; k < rows; ++k) totals[k] += dots[k];
-  }
+// ---- Second read: dx ----
+
+// One vector; its part of dgamma, where that is taken in this read, goes into `sum`.
+template <Way way, class T>
+HWY_INLINE VF Gradient(const Row<T>& row, VF g, VF x, VF gamma, VF& sum) {
+  const F32 d;
+  const VF rstd = hn::Set(d, row.rstd);
+  if constexpr (way == Way::kColumns) sum = hn::MulAdd(g, hn::Mul(x, rstd), sum);
+  return hn::Mul(hn::NegMulAdd(x, hn::Set(d, row.slope), hn::Mul(g, gamma)), rstd);
+}
+
+// Two vectors of some rows at column i.
+template <bool stream, Way way, int rows, class T>
+HWY_INLINE void GradientPairs(const Row<T>* p, int64_t i, const float* gamma, float* dgamma) {
+  const VF gamma0 = Load1(gamma + i), gamma1 = Load1(gamma + i + LaneCount());
+  VF sum0 = hn::Zero(F32()), sum1 = sum0;
+  if constexpr (way == Way::kColumns) Load2(dgamma + i, sum0, sum1);
+  HWY_UNROLL(2)
   for (int k = 0; k < rows; ++k) {
-    p[k].mean = static_cast<float>(totals[k] / static_cast<double>(cols));
+    VF g0, g1, x0, x1;
+    Load2(p[k].dy + i, g0, g1);
+    Load2(p[k].x + i, x0, x1);
+    const VF dx0 = Gradient<way>(p[k], g0, x0, gamma0, sum0);
+    const VF dx1 = Gradient<way>(p[k], g1, x1, gamma1, sum1);
+    stream ? Stream2(dx0, dx1, p[k].dx + i) : Store2(dx0, dx1, p[k].dx + i);
   }
+  if constexpr (way == Way::kColumns) Store2(sum0, sum1, dgamma + i);
 }
 
-// ---- Second read: dx and dgamma ----
-
-// dx of one vector; u is x * rstd.
-HWY_INLINE VF Gradient(VF g, VF u, VF gamma, VF mean, VF rstd) {
-  return hn::Mul(hn::NegMulAdd(u, mean, hn::Mul(g, gamma)), rstd);
+// What is left of a row from column i on: a vector, and less than one.
+template <Way way, class T>
+HWY_INLINE void GradientRest(const Row<T>& row, int64_t i, const float* gamma, float* dgamma,
+                             int64_t count) {
+  VF sum = hn::Zero(F32());
+  for (; i + LaneCount() <= count; i += LaneCount()) {  // at most once
+    if constexpr (way == Way::kColumns) sum = Load1(dgamma + i);
+    const VF g = Load1(row.dy + i), x = Load1(row.x + i);
+    Store1(Gradient<way>(row, g, x, Load1(gamma + i), sum), row.dx + i);
+    if constexpr (way == Way::kColumns) Store1(sum, dgamma + i);
+  }
+  if (i == count) return;
+  if constexpr (way == Way::kColumns) sum = Load1(dgamma + i);
+  const VF g = LoadLast(row.dy, count), x = LoadLast(row.x, count);
+  StoreLast(Gradient<way>(row, g, x, Load1(gamma + i), sum), row.dx, count);
+  if constexpr (way == Way::kColumns) Store1(sum, dgamma + i);
 }
 
-// One vector of one row: dx to memory, dy * u into `sum`.
-template <class T>
-HWY_INLINE void GradientOne(const T* dy, const T* x, T* dx, VF gamma, const Row<T>& row, VF& sum) {
-  const F32 d;
-  const VF rstd = hn::Set(d, row.rstd);
-  const VF g = Load1(dy);
-  const VF u = hn::Mul(Load1(x), rstd);
-  Store1(Gradient(g, u, gamma, hn::Set(d, row.mean), rstd), dx);
-  sum = hn::MulAdd(g, u, sum);
-}
-
-template <class T>
-HWY_INLINE void GradientLast(const Row<T>& row, int64_t count, VF gamma, VF& sum) {
-  const F32 d;
-  const VF rstd = hn::Set(d, row.rstd);
-  const VF g = LoadLast(row.dy, count);
-  const VF u = hn::Mul(LoadLast(row.x, count), rstd);
-  StoreLast(Gradient(g, u, gamma, hn::Set(d, row.mean), rstd), row.dx, count);
-  sum = hn::MulAdd(g, u, sum);
-}
-
-// Two vectors of one row at column i.
-template <bool stream, class T>
-HWY_INLINE void GradientPair(const Row<T>& row, int64_t i, VF gamma0, VF gamma1, VF& sum0,
-                             VF& sum1) {
-  const F32 d;
-  const VF rstd = hn::Set(d, row.rstd);
-  const VF mean = hn::Set(d, row.mean);
-  VF g0, g1, u0, u1;
-  Load2(row.dy + i, g0, g1);
-  Load2(row.x + i, u0, u1);
-  u0 = hn::Mul(u0, rstd);
-  u1 = hn::Mul(u1, rstd);
-  const VF dx0 = Gradient(g0, u0, gamma0, mean, rstd);
-  const VF dx1 = Gradient(g1, u1, gamma1, mean, rstd);
-  stream ? Stream2(dx0, dx1, row.dx + i) : Store2(dx0, dx1, row.dx + i);
-  sum0 = hn::MulAdd(g0, u0, sum0);
-  sum1 = hn::MulAdd(g1, u1, sum1);
-}
-
-// One row, or two that share the reads and writes of gamma and dgamma. Backwards, because the end was
-// read last and is still in the first cache. Meanwhile the same columns of the rows `ahead` elements
-// further on are called up, forwards; 0: none.
-template <bool stream, int rows, class T>
+// One row, or two that share the reads of gamma. Long ones backwards, because the end was read last and is
+// still in the first cache; what lies ahead is called up forwards.
+template <bool stream, Way way, int rows, class T>
 void Gradients(const Row<T>* from, const float* gamma, float* dgamma, int64_t count,
                int64_t ahead) {
-  constexpr int64_t kNear = 1024 / sizeof(T);
-  const F32 d;
   Row<T> p[rows];  // a copy: the compiler need not fear that the stores to dx change it
   std::copy_n(from, rows, p);
   const int64_t lanes = LaneCount();
   const int64_t pairs = count / (2 * lanes) * (2 * lanes);
-  int64_t i = pairs;
-  for (; i + lanes <= count; i += lanes) {  // at most once
-    VF sum = hn::Zero(d);
-    for (int k = 0; k < rows; ++k) {
-      GradientOne(p[k].dy + i, p[k].x + i, p[k].dx + i, Load1(gamma + i), p[k], sum);
-    }
-    Store1(hn::Add(Load1(dgamma + i), sum), dgamma + i);
-  }
-  if (i < count) {
-    VF sum = hn::Zero(d);
-    for (int k = 0; k < rows; ++k) GradientLast(p[k], count, Load1(gamma + i), sum);
-    Store1(hn::Add(Load1(dgamma + i), sum), dgamma + i);
-  }
-  for (i = pairs - 2 * lanes; i >= 0; i -= 2 * lanes) {
-    const VF gamma0 = Load1(gamma + i), gamma1 = Load1(gamma + i + lanes);
-    VF sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+  for (int k = 0; k < rows; ++k) GradientRest<way>(p[k], pairs, gamma, dgamma, count);
+  for (int64_t i = 0; i < pairs; i += 2 * lanes) {
     HWY_UNROLL(2)
-    for (int k = 0; k < rows; ++k) {
-      if (ahead) {
-        Fetch(p[k].dy + ahead + (pairs - 2 * lanes - i), 2 * lanes);
-        Fetch(p[k].x + ahead + (pairs - 2 * lanes - i), 2 * lanes);
-        FetchNear(p[k].dy + i - kNear, 2 * lanes);
-        FetchNear(p[k].x + i - kNear, 2 * lanes);
-      }
-      GradientPair<stream>(p[k], i, gamma0, gamma1, sum0, sum1);
-    }
-    Store1(hn::Add(Load1(dgamma + i), sum0), dgamma + i);
-    Store1(hn::Add(Load1(dgamma + i + lanes), sum1), dgamma + i + lanes);
+    for (int k = 0; k < rows; ++k) FetchAhead<way>(p[k].dy + ahead + i, 2 * lanes);
+    const int64_t at = way == Way::kShortRows ? i : pairs - 2 * lanes - i;
+    GradientPairs<stream, way, rows>(p, at, gamma, dgamma);
   }
 }
 
-template <int rows, class T>
+template <Way way, int rows, class T>
 HWY_INLINE void Gradients(const Row<T>* p, const float* gamma, float* dgamma, int64_t count,
                           int64_t ahead, bool stream) {
-  stream ? Gradients<true, rows>(p, gamma, dgamma, count, ahead)
-         : Gradients<false, rows>(p, gamma, dgamma, count, ahead);
+  stream ? Gradients<true, way, rows>(p, gamma, dgamma, count, ahead)
+         : Gradients<false, way, rows>(p, gamma, dgamma, count, ahead);
 }
 
 // ---- By columns ----
@@ -398,8 +422,10 @@ void GroupDotsOf(const Params& p, const Group& group, int64_t task) {
   const int64_t count = std::min(kChunk, p.cols - column);
   const float* const gamma = OrderGamma<T>(p, column, count, buffer);
   for (int64_t i = begin; i < end; ++i) {
+    VF dot;
     const Row<T> row = RowOf<T>(p, group.first + i, column);
-    ChunkDots<1>(&row, gamma, count, true, &group.sums[i * group.chunks + chunk]);
+    ChunkDots<Way::kColumns, 1>(&row, gamma, nullptr, count, 0, &dot);
+    group.sums[i * group.chunks + chunk] = SumLanes(dot);
   }
 }
 
@@ -412,7 +438,7 @@ void GroupColumnsOf(const Params& p, const Group& group, int64_t piece) {
   float* const dgamma = static_cast<float*>(p.dgamma) + column;
   const auto row_of = [&](int64_t i) HWY_ATTR {
     Row<T> row = RowOf<T>(p, group.first + i, column);
-    row.mean = group.means[i];
+    row.slope = group.means[i] * row.rstd;
     return row;
   };
   const float* const gamma = OrderGamma<T>(p, column, count, buffer);
@@ -424,11 +450,11 @@ void GroupColumnsOf(const Params& p, const Group& group, int64_t piece) {
   int64_t i = 0;
   for (; i + 2 <= group.rows; i += 2) {
     const Row<T> two[2] = {row_of(i), row_of(i + 1)};
-    Gradients<2>(two, gamma, sums, count, 0, group.stream);
+    Gradients<Way::kColumns, 2>(two, gamma, sums, count, 0, group.stream);
   }
   if (i < group.rows) {
     const Row<T> one = row_of(i);
-    Gradients<1>(&one, gamma, sums, count, 0, group.stream);
+    Gradients<Way::kColumns, 1>(&one, gamma, sums, count, 0, group.stream);
   }
   StoreDgamma<T>(sums, count, dgamma);
   if (group.stream) EndStream();
@@ -436,39 +462,70 @@ void GroupColumnsOf(const Params& p, const Group& group, int64_t piece) {
 
 // ---- By blocks of rows ----
 
-inline constexpr int64_t kTileRows = 16;
-inline constexpr int64_t kFetchBytes = 4096;  // shorter rows are one stream to the processor, which follows it alone
-inline constexpr int64_t kTileBytes = 16 << 10;  // of dy and x: stays in the first cache
+inline constexpr int64_t kTileBytes = 16 << 10;  // of dy and x: two tiles stay in the first cache
 
-// The means of a tile of rows, then their dx, two rows at a time: the sums of short rows do not wait
-// for each other.
-template <class T>
+// Sets the slopes of some rows and adds their part of dgamma to `sums`.
+template <Way way, class T>
+HWY_INLINE void ReadTile(const Params& p, const Blocks& w, Row<T>* rows, int64_t count,
+                         int64_t ahead, float* sums) {
+  double totals[kTileRows] = {};
+  for (int64_t j = 0; j < p.cols; j += kChunk) {
+    VF dots[kTileRows];
+    alignas(kLineBytes) float chunk_sums[kSums];
+    const int64_t columns = std::min(kChunk, p.cols - j);
+    int64_t k = 0;
+    for (; k + 2 <= count; k += 2) {
+      const Row<T> two[2] = {rows[k].From(j), rows[k + 1].From(j)};
+      ChunkDots<way, 2>(two, w.gamma + j, sums + j, columns, ahead, dots + k);
+    }
+    if (k < count) {
+      const Row<T> one = rows[k].From(j);
+      ChunkDots<way, 1>(&one, w.gamma + j, sums + j, columns, 0, dots + k);
+    }
+    if (count == kTileRows) {
+      SumTile(dots, chunk_sums);
+    } else {
+      for (k = 0; k < count; ++k) chunk_sums[k] = SumLanes(dots[k]);
+    }
+    for (k = 0; k < count; ++k) totals[k] += chunk_sums[k];
+  }
+  for (int64_t k = 0; k < count; ++k) {
+    rows[k].slope = MeanOf(totals[k], p.cols) * rows[k].rstd;
+  }
+}
+
+// The slopes of a tile of rows, then their dx.
+template <Way way, class T>
 HWY_INLINE void RowTile(const Params& p, const Blocks& w, int64_t first, int64_t count,
                         int64_t ahead, float* sums) {
   Row<T> rows[kTileRows];
   for (int64_t k = 0; k < count; ++k) rows[k] = RowOf<T>(p, first + k, 0);
+  ReadTile<way>(p, w, rows, count, ahead, sums);
   int64_t k = 0;
-  for (; k + 2 <= count; k += 2) SetMeans<2>(rows + k, w.gamma, p.cols, ahead != 0);
-  if (k < count) SetMeans<1>(rows + k, w.gamma, p.cols, false);
-  for (k = 0; k + 2 <= count; k += 2) {
-    Gradients<2>(rows + k, w.gamma, sums, p.cols, ahead, w.stream);
+  for (; k + 2 <= count; k += 2) {
+    Gradients<way, 2>(rows + k, w.gamma, nullptr, p.cols, ahead, w.stream);
   }
-  if (k < count) Gradients<1>(rows + k, w.gamma, sums, p.cols, 0, w.stream);
+  if (k < count) Gradients<way, 1>(rows + k, w.gamma, nullptr, p.cols, 0, w.stream);
+}
+
+template <Way way, class T>
+void RowBlockOf(const Params& p, const Blocks& w, int64_t block, int64_t tile) {
+  float* const sums = w.sums + block * w.width;
+  const int64_t end = std::min((block + 1) * w.rows, p.rows);
+  Clear(sums, p.cols);
+  for (int64_t i = block * w.rows; i < end; i += tile) {
+    const int64_t ahead = i + 2 * tile <= end ? tile * p.cols : 0;
+    RowTile<way, T>(p, w, i, std::min(tile, end - i), ahead, sums);
+  }
+  if (w.stream) EndStream();
 }
 
 template <class T>
 void RowBlockOf(const Params& p, const Blocks& w, int64_t block) {
-  float* const sums = w.sums + block * w.width;
-  const int64_t end = std::min((block + 1) * w.rows, p.rows);
   const int64_t row_bytes = 2 * p.cols * static_cast<int64_t>(sizeof(T));
   const int64_t tile = std::clamp<int64_t>(kTileBytes / row_bytes, 2, kTileRows) & ~int64_t{1};
-  const bool fetch = row_bytes >= kFetchBytes;
-  Clear(sums, p.cols);
-  for (int64_t i = block * w.rows; i < end; i += tile) {
-    const int64_t ahead = fetch && i + 2 * tile <= end ? tile * p.cols : 0;
-    RowTile<T>(p, w, i, std::min(tile, end - i), ahead, sums);
-  }
-  if (w.stream) EndStream();
+  tile * row_bytes <= kTileBytes ? RowBlockOf<Way::kShortRows, T>(p, w, block, tile)
+                                 : RowBlockOf<Way::kLongRows, T>(p, w, block, tile);
 }
 
 template <class T>
@@ -537,7 +594,7 @@ int64_t Chunks(const Params& p) { return CeilDiv(p.cols, kChunk); }
 float MeanOfChunks(const Params& p, const Group& group, int64_t i) {
   double total = 0;
   for (int64_t c = 0; c < group.chunks; ++c) total += group.sums[i * group.chunks + c];
-  return static_cast<float>(total / static_cast<double>(p.cols));
+  return MeanOf(total, p.cols);
 }
 
 // Pieces run backwards: the end of the group was read last.
