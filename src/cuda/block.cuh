@@ -19,8 +19,10 @@
 #include <atomic>
 #include <cstdint>
 #include <initializer_list>
+#include <type_traits>
 
 #include "core/dtype.h"
+#include "cuda/device.h"
 #include "runtime/backend.h"
 
 namespace anyacl::cuda {
@@ -272,15 +274,22 @@ __device__ inline uint32_t SharedAddress(const void* of) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(of));
 }
 
-// By one thread; everybody else needs a barrier before the first use.
-__device__ inline void InitBarrier(uint64_t* barrier) {
+// By one thread; everybody else needs a barrier before the first use. A round takes so many arrivals.
+__device__ inline void InitBarrier(uint64_t* barrier, uint32_t arrivals = 1) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(SharedAddress(barrier)));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(SharedAddress(barrier)),
+               "r"(arrivals));
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif
 }
 
-// By one thread per round: so many bytes will come.
+__device__ inline void Arrive(uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(SharedAddress(barrier)) : "memory");
+#endif
+}
+
+// By one thread per round: it arrives, and so many bytes will come.
 __device__ inline void ExpectBytes(uint64_t* barrier, uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
@@ -290,7 +299,7 @@ __device__ inline void ExpectBytes(uint64_t* barrier, uint32_t bytes) {
 #endif
 }
 
-// Until everything expected in round `round` (0, 1, ...) has come.
+// Until everything of round `round` (0, 1, ...) has come.
 __device__ inline void AwaitBytes(uint64_t* barrier, uint32_t round) {
 #if __CUDA_ARCH__ >= 900
   uint32_t done = 0;
@@ -304,6 +313,12 @@ __device__ inline void AwaitBytes(uint64_t* barrier, uint32_t round) {
   }
 #endif
 }
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+inline constexpr bool kHasBulkCopies = true;
+#else
+inline constexpr bool kHasBulkCopies = false;
+#endif
 
 // By one thread: whole vectors, which count at the barrier when they have come. It does not stand in the way of the
 // block's other loads and stores, as many small copies do.
@@ -491,11 +506,18 @@ struct LaunchConfig : cudaLaunchConfig_t {
   cudaLaunchAttribute attributes[3];
 };
 
+template <class... Types>
+void LaunchPointer(void (*kernel)(Types...), const cudaLaunchConfig_t& config,
+                   std::atomic<CUfunction>& function, const std::type_identity_t<Types>&... args) {
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&args))...};
+  LaunchByDriver(config, reinterpret_cast<const void*>(kernel), function, pointers);
+}
+
 template <auto kernel, class... Args>
 void LaunchKernel(const Launch& launch, const LaunchShape& shape, const Args&... args) {
+  static std::atomic<CUfunction> functions[kMaxDevices];
   if (shape.SharedBytes() > 48 * 1024) AllowSharedMemory<kernel>(launch.device);
-  const LaunchConfig config(launch, shape);
-  cudaLaunchKernelEx(&config, kernel, args...);
+  LaunchPointer(kernel, LaunchConfig(launch, shape), functions[launch.device], args...);
 }
 
 // How many clusters of this shape the device runs at once. `cache` belongs to the kernel, device and shape.
@@ -527,6 +549,20 @@ __device__ inline void BeginKernel() {
 // ---- Blocks that wait for each other ----
 //
 // With counters of Launch::counters; what one block wrote before is visible to the others behind it.
+
+// What the thread wrote before is visible to whoever sees the count; cheaper than fences around an atomicAdd.
+__device__ inline void CountUp(unsigned* counter) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(__cvta_generic_to_global(counter))
+               : "memory");
+}
+__device__ inline unsigned Counted(const unsigned* counter) {
+  unsigned count;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+               : "=r"(count)
+               : "l"(__cvta_generic_to_global(counter))
+               : "memory");
+  return count;
+}
 
 // For all threads of a kernel launched as cooperative: until all blocks are here. Uses two counters.
 __device__ inline void MeetAllBlocks(unsigned* counters) {

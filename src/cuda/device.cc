@@ -248,9 +248,53 @@ const Driver& TheDriver() {
     Find("cuMemMap", &found->map);
     Find("cuMemUnmap", &found->unmap);
     Find("cuMemSetAccess", &found->set_access);
+    Find("cuLaunchKernelEx", &found->launch);
     return found;
   }();
   return *driver;
+}
+
+namespace {
+
+// The attributes of both libraries are the same numbers.
+static_assert(sizeof(CUlaunchAttribute) == sizeof(cudaLaunchAttribute));
+static_assert(static_cast<int>(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) ==
+              static_cast<int>(cudaLaunchAttributeClusterDimension));
+static_assert(static_cast<int>(CU_LAUNCH_ATTRIBUTE_COOPERATIVE) ==
+              static_cast<int>(cudaLaunchAttributeCooperative));
+static_assert(static_cast<int>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) ==
+              static_cast<int>(cudaLaunchAttributeProgrammaticStreamSerialization));
+
+// Null: the runtime does not know it.
+CUfunction FunctionOf(const void* kernel, std::atomic<CUfunction>& cache) {
+  CUfunction function = cache.load(std::memory_order_relaxed);
+  if (function) return function;
+  if (cudaGetFuncBySymbol(&function, kernel) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  cache.store(function, std::memory_order_relaxed);
+  return function;
+}
+
+}  // namespace
+
+void LaunchByDriver(const cudaLaunchConfig_t& config, const void* kernel,
+                    std::atomic<CUfunction>& function, void** args) {
+  static const auto launch = TheDriver().launch;
+  if (const CUfunction known = launch ? FunctionOf(kernel, function) : nullptr) {
+    CUlaunchConfig native{};
+    native.gridDimX = config.gridDim.x;
+    native.gridDimY = native.gridDimZ = 1;
+    native.blockDimX = config.blockDim.x;
+    native.blockDimY = native.blockDimZ = 1;
+    native.sharedMemBytes = static_cast<unsigned>(config.dynamicSmemBytes);
+    native.hStream = config.stream;
+    native.attrs = reinterpret_cast<CUlaunchAttribute*>(config.attrs);
+    native.numAttrs = config.numAttrs;
+    if (launch(&native, known, args, nullptr) == CUDA_SUCCESS) return;
+  }
+  cudaLaunchKernelExC(&config, kernel, args);
 }
 
 }  // namespace anyacl::cuda

@@ -117,8 +117,14 @@ struct Driver {
   decltype(&cuMemMap) map;
   decltype(&cuMemUnmap) unmap;
   decltype(&cuMemSetAccess) set_access;
+  decltype(&cuLaunchKernelEx) launch;
 };
 const Driver& TheDriver();
+
+// By the driver, which costs the host less; what it does not take goes to the runtime, which remembers errors.
+// `function` is a cache of the kernel and the current GPU.
+void LaunchByDriver(const cudaLaunchConfig_t& config, const void* kernel,
+                    std::atomic<CUfunction>& function, void** args);
 
 inline cudaStream_t StreamOf(const Launch& launch) {
   return static_cast<cudaStream_t>(launch.native_stream);

@@ -189,8 +189,9 @@ void RunCluster(const Params& p, const Launch& launch) {
 void RunGrid(const Params& p, const Launch& launch) {
   bool done = false;
   WithType(p.dtype, [&]<class T>() {
-    done = Aligned(p, p.hxw) ? LaunchGrid<T, true>(p, PartialsBytes(p), launch)
-                             : LaunchGrid<T, false>(p, PartialsBytes(p), launch);
+    const bool in_bulk = Aligned(p, p.hxw) && HasClusters(launch.device);
+    done = in_bulk ? LaunchGrid<T, true>(p, PartialsBytes(p), launch)
+                   : LaunchGrid<T, false>(p, PartialsBytes(p), launch);
   });
   if (!done) RunSimple(p, launch);
 }

@@ -2,10 +2,10 @@
 // Copyright The AnyACL Authors
 //
 // Groups too large for a cluster: up to 128 blocks hold one, in shared memory and registers, and meet at a
-// counter in device memory. A block owns a chunk inside one channel. As soon as a vector's dx is written its
-// place takes the same vector of the next group, so loads and stores run side by side. Some vectors move from shared
-// memory to registers when they are added up: their places are free before the meeting, so that the memory has work
-// while the blocks wait.
+// counter in device memory. A block owns a part of one channel and takes it in chunks. All chunks of all its groups
+// run through one ring in shared memory, which one warp fills as soon as a place is free. The first chunks of a group
+// move on to registers when they are added up, the others stay until dx is written: so there is room for chunks of the
+// next group, and the memory has work while the blocks meet.
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_GRID_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_GRID_CUH_
 
@@ -14,24 +14,25 @@
 
 namespace anyacl::cuda::group_norm {
 
-constexpr int kGridThreads = 512;
 constexpr int kMaxTeam = 128;  // blocks of one group
 constexpr int64_t kMinBlockVectors = 1024;
 constexpr int kMaxTeams = 512;  // a GPU with more blocks than this leaves some idle
 
-// How a block holds its part of a group: pairs of vectors of one thread. A 16-bit group needs half the memory: two
-// teams work side by side, one loads while the other waits.
-template <class T>
+// How a block holds its part of a group, in chunks of one pair of vectors per thread. Few threads with many registers
+// hold most. A 16-bit group needs half the memory: two teams work side by side, one while the other waits.
+template <class T, bool kAligned>
 struct Hold {
-  static constexpr int kShared = sizeof(T) == 4 ? 13 : 7;
-  static constexpr int kRegisters = sizeof(T) == 4 ? 3 : 1;
-  static constexpr int kMoved = sizeof(T) == 4 ? 4 : 0;   // of those in shared memory
-  static constexpr int kBlocks = sizeof(T) == 4 ? 1 : 2;  // per multiprocessor
-  static constexpr int64_t kElements = int64_t{kGridThreads} * (kShared + kRegisters) * kLanes<T>;
-  // Unaligned vectors need one slot more, which leaves no room for a second block.
-  static constexpr int64_t SharedBytes(bool aligned) {
-    return int64_t{kGridThreads} * (2 * kShared + !aligned) * 16;
-  }
+  static constexpr int kBlocks = sizeof(T) == 4 ? 1 : 2;    // per multiprocessor
+  static constexpr int kThreads = 224;                      // that calculate; one more warp copies
+  static constexpr int kChunks = sizeof(T) == 4 ? 37 : 19;  // of one group
+  static constexpr int kKept = sizeof(T) == 4 ? 22 : 7;     // of these, in registers
+  // For chunks in the ring. Unaligned vectors on their way from registers need one vector more.
+  static constexpr int kPlaces =
+      (226 * 1024 / kBlocks - kThreads * 16 * !kAligned) / (kThreads * 32);
+  static constexpr int kAhead = kPlaces + kKept - kChunks;  // for chunks of the next group
+  static_assert(kAhead > 0);
+  static constexpr int64_t kElements = int64_t{kThreads} * kChunks * kLanes<T>;
+  static constexpr int64_t kSharedBytes = int64_t{kThreads} * (2 * kPlaces + !kAligned) * 16;
 };
 
 struct Teams {
@@ -45,92 +46,182 @@ struct Teams {
   float* partials;    // [N][2][C]
 };
 
+// Barriers of the places of a ring.
+template <int kPlaces>
+struct RingBarriers {
+  uint64_t full[kPlaces], empty[kPlaces];
+};
+
 template <class T, bool kAligned>
 class GridKernel {
+  using H = Hold<T, kAligned>;
   static constexpr int kV = kLanes<T>;
-  static constexpr int kShared = Hold<T>::kShared, kRegisters = Hold<T>::kRegisters,
-                       kMoved = Hold<T>::kMoved;
+  static constexpr int kThreads = H::kThreads, kWarps = kThreads / kWarp;
+  static constexpr int kChunkElements = kThreads * kV;
 
  public:
-  __device__ GridKernel(const Call& call, const Teams& teams, uint4* shared)
+  using Barriers = RingBarriers<H::kPlaces>;
+
+  __device__ GridKernel(const Call& call, const Teams& teams, uint4* shared, Barriers& barriers)
       : call_(call),
         teams_(teams),
         team_(blockIdx.x / teams.blocks),
         rank_(blockIdx.x % teams.blocks),
         channel_(rank_ / teams.per_channel),
-        place_((rank_ % teams.per_channel * teams.vectors + threadIdx.x) * kV),
-        left_(static_cast<int>(ChunkEnd() - place_)),
-        slots_(shared + threadIdx.x) {}
+        start_(rank_ % teams.per_channel * teams.vectors * kV),
+        size_(static_cast<int>(min(call.hxw - start_, teams.vectors * kV))),
+        ring_(shared),
+        barriers_(barriers) {}
+
+  // By all threads; they go on together.
+  __device__ static void Open(Barriers& barriers) {
+    if (threadIdx.x == 0) {
+      for (uint64_t& barrier : barriers.full) InitBarrier(&barrier);
+      for (uint64_t& barrier : barriers.empty) InitBarrier(&barrier, kWarps);
+    }
+    __syncthreads();
+  }
 
   __device__ void Run() {
-    const int64_t groups = call_.n * call_.groups;
-    int64_t group = team_;
-    if (group >= groups) return;
-#pragma unroll
-    for (int k = 0; k < kShared; ++k) Copy(k, group);
-#pragma unroll
-    for (int k = 0; k < kRegisters; ++k) Load(k, group);
-    LoadNumbers(group);
-    unsigned round = 0;
-#pragma unroll 1
-    for (; group < groups; group += teams_.count) {
-      const int64_t next = group + teams_.count < groups ? group + teams_.count : -1;
-      const float mean = call_.mean.DecodeAs<T>(mean_), rstd = call_.rstd.DecodeAs<T>(rstd_);
-      const float gamma = call_.gamma.data ? call_.gamma.DecodeAs<T>(gamma_) : 1.0f;
-      LoadNumbers(next);
-      Sums mine = BlockSums(mean, rstd, next);
-      mine.weighted_db = gamma * mine.db;
-      mine.weighted_ds = gamma * mine.ds;
-      const Line line(mean, rstd, gamma, Meet(mine, group, round++));
-#pragma unroll
-      for (int k = 0; k < kMoved; ++k) Write(k, group, moved_dy_[k], moved_x_[k], line);
-#pragma unroll 4
-      for (int k = kMoved; k < kShared; ++k) {
-        Write(k, group, *Slot(0, k), *Slot(1, k), line);
-        Copy(k, next);
-      }
-#pragma unroll
-      for (int k = 0; k < kRegisters; ++k) {
-        Write(kShared + k, group, dy_[k], x_[k], line);
-        Load(k, next);
-      }
+    if (threadIdx.x < kThreads) {
+      Work();
+    } else if (kAligned) {
+      if (threadIdx.x == kThreads) Fill();
+      __syncwarp();
     }
   }
 
  private:
-  // Input 2 is the slot for unaligned vectors on their way from and to registers.
-  __device__ uint4* Slot(int input, int k) const {
-    return slots_ + (input * kShared + k) * kGridThreads;
-  }
-  // Of the block's chunk inside its channel.
-  __device__ int64_t ChunkEnd() const {
-    return min(call_.hxw, (rank_ % teams_.per_channel + 1) * teams_.vectors * kV);
-  }
-  // Where vector k lies, and how many elements of it exist.
-  __device__ int64_t At(int k, int64_t group) const {
-    return (group * call_.channels + channel_) * call_.hxw + place_ + k * kGridThreads * kV;
-  }
-  __device__ int Count(int k) const { return left_ - k * kGridThreads * kV; }
+  // Goes round the ring, place by place.
+  struct Place {
+    int number = 0;
+    uint32_t round = 0;
+    __device__ void Next() {
+      if (++number == H::kPlaces) number = 0, ++round;
+    }
+  };
 
-  __device__ void Copy(int k, int64_t group) {
-    if (group >= 0) {
-      const int64_t at = At(k, group);
-      CopyVector<kAligned>(Slot(0, k), static_cast<const T*>(call_.dy) + at, Count(k));
-      CopyVector<kAligned>(Slot(1, k), static_cast<const T*>(call_.x) + at, Count(k));
+  __device__ int64_t Groups() const { return call_.n * call_.groups; }
+  // The block's first element of a group.
+  __device__ int64_t At(int64_t group) const {
+    return (group * call_.channels + channel_) * call_.hxw + start_;
+  }
+  __device__ uint4* Chunk(int place, int input) const {
+    return ring_ + (place * 2 + input) * kThreads;
+  }
+  __device__ uint4* Spare() const { return ring_ + 2 * H::kPlaces * kThreads + threadIdx.x; }
+  // How many elements of this thread's vector of chunk k exist.
+  __device__ int Count(int k) const {
+    return size_ - k * kChunkElements - static_cast<int>(threadIdx.x) * kV;
+  }
+
+  // By one thread.
+  __device__ void Fill() {
+    Place place;
+#pragma unroll 1
+    for (int64_t group = team_; group < Groups(); group += teams_.count) {
+      const T* const dy = static_cast<const T*>(call_.dy) + At(group);
+      const T* const x = static_cast<const T*>(call_.x) + At(group);
+#pragma unroll 1
+      for (int k = 0; k < H::kChunks; ++k, place.Next()) {
+        if (place.round > 0) AwaitBytes(&barriers_.empty[place.number], place.round - 1);
+        const int count = max(0, min(size_ - k * kChunkElements, kChunkElements));
+        const uint32_t bytes = count * static_cast<uint32_t>(sizeof(T));
+        uint64_t* const full = &barriers_.full[place.number];
+        ExpectBytes(full, 2 * bytes);
+        if (bytes == 0) continue;
+        BulkCopy(Chunk(place.number, 0), dy + k * kChunkElements, bytes, full);
+        BulkCopy(Chunk(place.number, 1), x + k * kChunkElements, bytes, full);
+      }
+    }
+  }
+
+  // Unaligned vectors are copied by those who use them: that of chunk k, counted from the current group on.
+  __device__ void CopyOwn(int place, int k) {
+    const int64_t group = group_ + k / H::kChunks * teams_.count;
+    k %= H::kChunks;
+    if (group < Groups()) {
+      const int64_t at = At(group) + k * kChunkElements + threadIdx.x * kV;
+      CopyVector<false>(Chunk(place, 0) + threadIdx.x, static_cast<const T*>(call_.dy) + at,
+                        Count(k));
+      CopyVector<false>(Chunk(place, 1) + threadIdx.x, static_cast<const T*>(call_.x) + at,
+                        Count(k));
     }
     __pipeline_commit();
   }
-  __device__ void Load(int k, int64_t group) {
-    if (group < 0) return;
-    const int64_t at = At(kShared + k, group);
-    const int count = Count(kShared + k);
-    dy_[k] = LoadVector<kAligned>(static_cast<const T*>(call_.dy) + at, count, Slot(2, 0));
-    x_[k] = LoadVector<kAligned>(static_cast<const T*>(call_.x) + at, count, Slot(2, 0));
+
+  // The chunk at this place has come; unaligned: when no more than kBehind were copied after it.
+  template <int kBehind>
+  __device__ void Await(const Place& place) const {
+    kAligned ? AwaitBytes(&barriers_.full[place.number], place.round)
+             : __pipeline_wait_prior(kBehind);
   }
+
+  // This thread has read chunk k of the current group from its place.
+  __device__ void Leave(const Place& place, int k) {
+    if constexpr (kAligned) {
+      __syncwarp();
+      if (threadIdx.x % kWarp == 0) Arrive(&barriers_.empty[place.number]);
+    } else {
+      CopyOwn(place.number, k + H::kPlaces);
+    }
+  }
+
+  __device__ void Work() {
+    group_ = team_;
+    if constexpr (!kAligned) {
+#pragma unroll 1
+      for (int k = 0; k < H::kPlaces; ++k) CopyOwn(k, k);
+    }
+    LoadNumbers(group_);
+    Place place;
+    unsigned round = 0;
+#pragma unroll 1
+    for (; group_ < Groups(); group_ += teams_.count) {
+      const float mean = call_.mean.DecodeAs<T>(mean_), rstd = call_.rstd.DecodeAs<T>(rstd_);
+      const float gamma = call_.gamma.data ? call_.gamma.DecodeAs<T>(gamma_) : 1.0f;
+      LoadNumbers(group_ + teams_.count);
+      uint4 dy[H::kKept], x[H::kKept];
+      Sums mine{};
+      const auto add = [&](int k, const uint4& dy, const uint4& x) {
+        if (Count(k) > 0) AddVector<kAligned, T>(dy, x, Count(k), mean, rstd, mine.db, mine.ds);
+      };
+#pragma unroll
+      for (int k = 0; k < H::kKept; ++k, place.Next()) {
+        Await<H::kPlaces - 1>(place);
+        dy[k] = Chunk(place.number, 0)[threadIdx.x];
+        x[k] = Chunk(place.number, 1)[threadIdx.x];
+        Leave(place, k);
+        add(k, dy[k], x[k]);
+      }
+      Place held = place;
+#pragma unroll 2
+      for (int k = H::kKept; k < H::kChunks; ++k, place.Next()) {
+        Await<H::kAhead>(place);
+        add(k, Chunk(place.number, 0)[threadIdx.x], Chunk(place.number, 1)[threadIdx.x]);
+      }
+      SumOverBlock(mine);
+      mine.weighted_db = gamma * mine.db;
+      mine.weighted_ds = gamma * mine.ds;
+      const Line line(mean, rstd, gamma, Meet(mine, round++));
+#pragma unroll 2
+      for (int k = H::kKept; k < H::kChunks; ++k, held.Next()) {
+        const uint4 held_dy = Chunk(held.number, 0)[threadIdx.x];
+        const uint4 held_x = Chunk(held.number, 1)[threadIdx.x];
+        Leave(held, k);
+        Write(k, held_dy, held_x, line);
+      }
+#pragma unroll
+      for (int k = 0; k < H::kKept; ++k) Write(k, dy[k], x[k], line);
+    }
+  }
+
+  // Among the threads that calculate.
+  __device__ static void Sync() { asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory"); }
 
   // Of one group and this block's channel, as they lie.
   __device__ void LoadNumbers(int64_t group) {
-    if (group < 0) return;
+    if (group >= Groups()) return;
     mean_ = call_.mean.Raw(group);
     rstd_ = call_.rstd.Raw(group);
     if (!call_.gamma.data) return;
@@ -138,68 +229,30 @@ class GridKernel {
     gamma_ = call_.gamma.Raw(g * call_.channels + channel_);
   }
 
-  // Vectors that move leave their places to those of the next group.
-  __device__ Sums BlockSums(float mean, float rstd, int64_t next) {
-    constexpr int kWarps = kGridThreads / kWarp;
+  __device__ static void SumOverBlock(Sums& sums) {
     __shared__ float warps[2][kWarps];
-    Sums sums{};
-#pragma unroll
-    for (int k = 0; k < kShared; ++k) {
-      Arrived(k);
-      const uint4 dy = *Slot(0, k), x = *Slot(1, k);
-      if (Count(k) > 0) AddVector<kAligned, T>(dy, x, Count(k), mean, rstd, sums.db, sums.ds);
-      if (k < kMoved) {
-        moved_dy_[k] = dy, moved_x_[k] = x;
-        Copy(k, next);
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < kRegisters; ++k) {
-      if (Count(kShared + k) > 0) {
-        AddVector<kAligned, T>(dy_[k], x_[k], Count(kShared + k), mean, rstd, sums.db, sums.ds);
-      }
-    }
     sums.db = WarpSum(sums.db);
     sums.ds = WarpSum(sums.ds);
     const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     if (lane == 0) warps[0][warp] = sums.db, warps[1][warp] = sums.ds;
-    __syncthreads();
+    Sync();
     sums.db = WarpSum(lane < kWarps ? warps[0][lane] : 0.0f);
     sums.ds = WarpSum(lane < kWarps ? warps[1][lane] : 0.0f);
-    return sums;
-  }
-
-  // The copies of slot k and of those before it are complete; behind them are those of later slots, and as many for the
-  // next group as have moved.
-  __device__ static void Arrived(int k) {
-    switch (kShared - 1 - k + (k < kMoved ? k : kMoved)) {
-#define ANYACL_WAIT(n)        \
-  case n:                     \
-    __pipeline_wait_prior(n); \
-    break;
-      ANYACL_WAIT(0)
-      ANYACL_WAIT(1)
-      ANYACL_WAIT(2) ANYACL_WAIT(3) ANYACL_WAIT(4) ANYACL_WAIT(5) ANYACL_WAIT(6) ANYACL_WAIT(7)
-          ANYACL_WAIT(8) ANYACL_WAIT(9) ANYACL_WAIT(10) ANYACL_WAIT(11) ANYACL_WAIT(12)
-#undef ANYACL_WAIT
-    }
   }
 
   // Gives c1 and c2 when all blocks of the team have brought their sums. Sums of the round before last may be
   // overwritten: everybody has read them before it came to the last round's counter.
-  __device__ float2 Meet(const Sums& mine, int64_t group, unsigned round) {
+  __device__ float2 Meet(const Sums& mine, unsigned round) {
     __shared__ float2 terms;
     Sums* const sums = teams_.sums + (round % 2 * teams_.count + team_) * teams_.blocks;
     if (threadIdx.x < kWarp) {
       if (threadIdx.x == 0) {
         __stcg(reinterpret_cast<float4*>(sums + rank_), reinterpret_cast<const float4&>(mine));
-        __threadfence();
         unsigned* const counter = teams_.counter + team_;
-        atomicAdd(counter, 1u);
         const unsigned all = (round + 1) * static_cast<unsigned>(teams_.blocks);
-        while (static_cast<int>(*static_cast<volatile unsigned*>(counter) - all) < 0) {
+        CountUp(counter);
+        while (static_cast<int>(Counted(counter) - all) < 0) {
         }
-        __threadfence();
       }
       __syncwarp();
       float c1 = 0, c2 = 0;
@@ -212,13 +265,13 @@ class GridKernel {
       c2 = WarpSum(c2) * call_.over_size;
       if (threadIdx.x == 0) terms = {c1, c2};
     }
-    __syncthreads();
-    if (rank_ == 0 && call_.wants_parameters) WriteChannelSums(sums, group);
+    Sync();
+    if (rank_ == 0 && call_.wants_parameters) WriteChannelSums(sums);
     return terms;
   }
 
-  __device__ void WriteChannelSums(const Sums* sums, int64_t group) {
-    for (int64_t c = threadIdx.x; c < call_.channels; c += kGridThreads) {
+  __device__ void WriteChannelSums(const Sums* sums) {
+    for (int64_t c = threadIdx.x; c < call_.channels; c += kThreads) {
       float db = 0, ds = 0;
       for (int i = 0; i < teams_.per_channel; ++i) {
         const float4 one =
@@ -226,41 +279,43 @@ class GridKernel {
         db += one.x;
         ds += one.y;
       }
-      const int64_t n = call_.SampleOf(group);
+      const int64_t n = call_.SampleOf(group_);
       float* const row = teams_.partials + n * 2 * call_.c;
-      const int64_t channel = (group - n * call_.groups) * call_.channels + c;
+      const int64_t channel = (group_ - n * call_.groups) * call_.channels + c;
       row[channel] = db;
       row[call_.c + channel] = ds;
     }
   }
 
-  __device__ void Write(int k, int64_t group, const uint4& dy, const uint4& x,
-                        const Line& line) const {
+  __device__ void Write(int k, const uint4& dy, const uint4& x, const Line& line) const {
     if (!call_.dx) return;
-    StoreVector<kAligned>(static_cast<T*>(call_.dx) + At(k, group), GradientVector<T>(dy, x, line),
-                          Count(k), Slot(2, 0));
+    T* const to = static_cast<T*>(call_.dx) + At(group_) + k * kChunkElements + threadIdx.x * kV;
+    StoreVector<kAligned>(to, GradientVector<T>(dy, x, line), Count(k), Spare());
   }
 
   const Call& call_;
   const Teams& teams_;
   const int team_, rank_, channel_;
-  const int64_t place_;  // of the thread's first element in its channel
-  const int left_;       // elements from there to the end of the chunk
-  uint4* const slots_;
-  uint4 dy_[kRegisters], x_[kRegisters];
-  uint4 moved_dy_[kMoved + 1], moved_x_[kMoved + 1];  // one more: there may be none
+  const int64_t start_;  // of the block's part in its channel
+  const int size_;       // elements of that part
+  uint4* const ring_;    // [places][dy, x][threads]
+  Barriers& barriers_;
+  int64_t group_ = 0;
   uint32_t mean_ = 0, rstd_ = 0, gamma_ = 0;
 };
 
 template <class T, bool kAligned>
-__global__ void __launch_bounds__(kGridThreads, Hold<T>::kBlocks)
+__global__ void __launch_bounds__(Hold<T, kAligned>::kThreads + kWarp, Hold<T, kAligned>::kBlocks)
     GroupPerGrid(const __grid_constant__ Call call, const __grid_constant__ Teams teams,
                  const __grid_constant__ Finish finish) {
-  BeginKernel();
+  using Kernel = GridKernel<T, kAligned>;
   ANYACL_SLOTS(shared);
-  GridKernel<T, kAligned>(call, teams, shared).Run();
+  __shared__ typename Kernel::Barriers barriers;
+  Kernel::Open(barriers);
+  BeginKernel();
+  Kernel(call, teams, shared, barriers).Run();
   if (!teams.ended || !IsLastBlock(teams.ended, gridDim.x)) return;
-  for (int i = threadIdx.x; i < teams.count; i += kGridThreads) teams.counter[i] = 0;
+  for (int i = threadIdx.x; i < teams.count; i += blockDim.x) teams.counter[i] = 0;
   if (finish.counters) finish.Add(0, call.c);
 }
 
@@ -268,7 +323,7 @@ template <class T>
 Teams MakeTeams(const Params& p) {
   Teams teams{};
   const int64_t vectors = CeilDiv<int64_t>(p.hxw, kLanes<T>);
-  const int64_t per_channel = CeilDiv<int64_t>(p.hxw, Hold<T>::kElements);
+  const int64_t per_channel = CeilDiv<int64_t>(p.hxw, Hold<T, true>::kElements);
   if (p.c / p.groups > kMaxTeam || p.c / p.groups * per_channel > kMaxTeam) return teams;
   teams.per_channel = static_cast<int>(per_channel);
   teams.blocks = static_cast<int>(p.c / p.groups * per_channel);
@@ -292,8 +347,8 @@ inline int64_t GridScratch() {
 template <class T, bool kAligned>
 bool LaunchGrid(const Params& p, int64_t partials_bytes, const Launch& launch) {
   Teams teams = MakeTeams<T>(p);
-  LaunchShape shape{
-      .blocks = 1, .threads = kGridThreads, .shared_bytes = Hold<T>::SharedBytes(kAligned)};
+  using H = Hold<T, kAligned>;
+  LaunchShape shape{.blocks = 1, .threads = H::kThreads + kWarp, .shared_bytes = H::kSharedBytes};
   static std::atomic<int> cache[kMaxDevices];
   const int resident =
       ResidentClusters<GroupPerGrid<T, kAligned>>(cache[launch.device], launch, shape);

@@ -2,10 +2,12 @@
 // Copyright The AnyACL Authors
 //
 // Small groups: a thread, 8 lanes or a warp per group. A thread sees the same places of the same group in
-// many samples, so gamma and its share of dgamma and dbeta stay in registers, whatever HxW is. Where one block
-// has all samples of its groups it also finishes dgamma and dbeta.
+// many samples, so gamma and its share of dgamma and dbeta stay in registers, whatever HxW is. Where one block or
+// one cluster has all samples of its groups it also finishes dgamma and dbeta.
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_SMALL_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_SMALL_CUH_
+
+#include <bit>
 
 #include "cuda/kernels.h"
 #include "ops/norm/group_norm_backward.cuh"
@@ -14,7 +16,10 @@ namespace anyacl::cuda::group_norm {
 
 constexpr int64_t kSmallGroup = 512;  // elements
 constexpr int kSmallThreads = 256;
-constexpr int64_t kSmallBlocks = 264;  // two per multiprocessor of an H200
+constexpr int64_t kSmallBlocks = 264;           // two per multiprocessor of an H200
+constexpr int kSmallCluster = 8;                // blocks
+constexpr int kClusterSamples = 4;              // of one thread
+constexpr int64_t kSmallClusterChannels = 256;  // whose sums one block adds
 
 // How groups and samples are dealt to blocks.
 struct SmallGrid {
@@ -25,7 +30,8 @@ struct SmallGrid {
   float* partials;   // [slices][2][C]
   void* dgamma;
   void* dbeta;
-  int per_channel;  // threads that add up one channel
+  int per_channel;  // threads that add up one channel, a power of 2
+  bool is_cluster;  // all blocks: they send their sums to the first
   FastDivisor by_columns, by_per_block, by_channels, by_block_channels, by_hxw, by_length;
 };
 
@@ -73,9 +79,10 @@ class SmallKernel {
   static constexpr int kPlaces = kTeam * kVectors * kParts;  // of one team
 
  public:
-  __device__ SmallKernel(const Call& call, const SmallGrid& grid)
+  __device__ SmallKernel(const Call& call, const SmallGrid& grid, MailCounters& mail)
       : call_(call),
         grid_(grid),
+        mail_(mail),
         slice_(grid.by_columns.Divide(blockIdx.x)),
         team_(threadIdx.x / kTeam),
         lane_(threadIdx.x % kTeam),
@@ -85,6 +92,7 @@ class SmallKernel {
         active_(copy_ < grid.copies && group_ < call.groups) {}
 
   __device__ void Run() {
+    if (InCluster()) OpenMail(mail_);
     BeginKernel();
     LoadGamma();
     const int64_t step = int64_t{grid_.slices} * grid_.copies * kSamples;
@@ -98,10 +106,14 @@ class SmallKernel {
       at += groups;
       offset += groups * call_.size;
     }
+    if (InCluster()) AwaitMail();
     if (call_.wants_parameters) WriteParameters();
   }
 
  private:
+  __device__ bool InCluster() const {
+    return kTeam <= 8 && kSamples == kClusterSamples && grid_.is_cluster;
+  }
   __device__ int Place(int k) const { return (k * kTeam + lane_) * kV; }
   __device__ int Count(int k) const { return static_cast<int>(call_.size) - Place(k); }
 
@@ -224,14 +236,15 @@ class SmallKernel {
     }
   }
 
-  // Every place goes to shared memory; some threads add the places of one channel in all copies, then one adds their
-  // sums. db is x, ds is y. Loops are short and not unrolled: in small calls all time goes into fetching instructions.
+  // Every place goes to shared memory; some threads add the places of one channel in all copies, then neighbouring
+  // lanes add their sums. db is x, ds is y. Loops are short and not unrolled: in small calls all time goes into
+  // fetching instructions.
   __device__ void WriteParameters() {
     ANYACL_SLOTS(shared);
     float2* const places = reinterpret_cast<float2*>(shared);  // [teams][places of a team]
     float2* const sums =
-        places + kSmallThreads * kVectors * kParts;  // [threads of a channel][channels]
-    const int channels = grid_.per_block * static_cast<int>(call_.channels);
+        places + kSmallThreads * kVectors * kParts;  // [threads of a channel][an odd number]
+    const int channels = grid_.per_block * static_cast<int>(call_.channels), pitch = channels | 1;
     const int mine = static_cast<int>(grid_.by_block_channels.Divide(threadIdx.x));
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
@@ -243,20 +256,43 @@ class SmallKernel {
     __syncthreads();
     if (mine < grid_.per_channel) {
       for (int c = threadIdx.x - mine * channels; c < channels; c += kSmallThreads) {
-        sums[mine * channels + c] = PartOfChannel(places, c, mine);
+        sums[mine * pitch + c] = PartOfChannel(places, c, mine);
       }
     }
     __syncthreads();
+    const int part = threadIdx.x & (grid_.per_channel - 1);
+    int c = threadIdx.x >> (__ffs(grid_.per_channel) - 1);
+    do {  // once, where a channel has several threads
+      float2 sum = c < channels ? sums[part * pitch + c] : float2{};
 #pragma unroll 1
-    for (int c = threadIdx.x; c < channels; c += kSmallThreads) {
-      float2 sum{};
-#pragma unroll 1
-      for (int i = 0; i < grid_.per_channel; ++i) {
-        sum.x += sums[i * channels + c].x;
-        sum.y += sums[i * channels + c].y;
+      for (int distance = grid_.per_channel / 2; distance > 0; distance /= 2) {
+        sum.x += __shfl_xor_sync(0xffffffffu, sum.x, distance);
+        sum.y += __shfl_xor_sync(0xffffffffu, sum.y, distance);
       }
-      Deliver(c, sum);
+      if (c < channels && part == 0) Deliver(c, sum);
+      c += kSmallThreads;
+    } while (c < channels);
+    if (InCluster() && slice_ == 0) AddMail();
+  }
+
+  // Behind the sums of this block: those that all blocks send to the first, [blocks][channels].
+  __device__ float2* Mail() const {
+    ANYACL_SLOTS(shared);
+    return reinterpret_cast<float2*>(shared) + kSmallThreads * (kVectors * kParts + 1) + kWarp;
+  }
+  __device__ void AddMail() const {
+    const int channels = static_cast<int>(call_.c), c = static_cast<int>(threadIdx.x);
+    if (c == 0) ExpectBytes(&mail_.of_box[0], grid_.slices * channels * sizeof(float2));
+    if (c >= channels) return;
+    AwaitBytes(&mail_.of_box[0], 0);
+    float2 total{};
+#pragma unroll
+    for (unsigned i = 0; i < kSmallCluster; ++i) {
+      if (i == grid_.slices) break;
+      total.x += Mail()[i * channels + c].x;
+      total.y += Mail()[i * channels + c].y;
     }
+    Store(c, total);
   }
 
   __device__ float2 PartOfChannel(const float2* places, int c, int part) const {
@@ -279,18 +315,24 @@ class SmallKernel {
   __device__ void Deliver(int c, float2 sum) const {
     const int64_t channel = first_group_ * call_.channels + c;
     if (channel >= call_.c) return;
-    if (grid_.slices > 1) {
+    if (InCluster()) {
+      SendMail(mail_, 0, Mail() + slice_ * call_.c + c, sum, 0);
+    } else if (grid_.slices > 1) {
       float* const row = grid_.partials + int64_t{slice_} * 2 * call_.c;
       row[channel] = sum.x;
       row[call_.c + channel] = sum.y;
     } else {
-      if (grid_.dbeta) StoreAs(grid_.dbeta, call_.gamma.dtype, channel, sum.x);
-      if (grid_.dgamma) StoreAs(grid_.dgamma, call_.gamma.dtype, channel, sum.y);
+      Store(channel, sum);
     }
+  }
+  __device__ void Store(int64_t channel, float2 sum) const {
+    if (grid_.dbeta) StoreAs(grid_.dbeta, call_.gamma.dtype, channel, sum.x);
+    if (grid_.dgamma) StoreAs(grid_.dgamma, call_.gamma.dtype, channel, sum.y);
   }
 
   const Call& call_;
   const SmallGrid& grid_;
+  MailCounters& mail_;
   const unsigned slice_;
   const int team_, lane_, copy_;
   const int64_t first_group_, group_;
@@ -303,7 +345,8 @@ template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChann
 __global__ void __launch_bounds__(kSmallThreads, !kOneChannel && kVectors * kV > 8 ? 1 : 2)
     Small(const __grid_constant__ Call call, const __grid_constant__ SmallGrid grid,
           const __grid_constant__ Finish finish) {
-  SmallKernel<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid).Run();
+  __shared__ MailCounters mail;
+  SmallKernel<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid, mail).Run();
   if (!finish.counters) return;
   // The last block of all that share these channels.
   const int64_t column = blockIdx.x - grid.by_columns.Divide(blockIdx.x) * grid.columns;
@@ -324,6 +367,13 @@ inline SmallGrid MakeSmallGrid(const Params& p, int team, int samples) {
   return grid;
 }
 
+// Where one block cannot have all samples but a cluster can.
+inline bool InOneCluster(const Params& p, int team) {
+  const SmallGrid grid = MakeSmallGrid(p, team, kClusterSamples);
+  return MakeSmallGrid(p, team, 1).slices > 1 && grid.columns == 1 &&
+         grid.slices <= kSmallCluster && p.c <= kSmallClusterChannels;
+}
+
 inline bool FitsSmall(const Params& p) {
   return p.n > 0 && p.hxw > 0 && p.c / p.groups * p.hxw <= kSmallGroup && !p.channels_last;
 }
@@ -333,11 +383,12 @@ template <class T, class F>
 void WithSmallTeam(const Params& p, F&& f) {
   constexpr int kV = kLanes<T>;
   const int64_t size = p.c / p.groups * p.hxw, vectors = CeilDiv<int64_t>(size, kV);
-  // Few groups: one sample at a time on more blocks.
+  // Few groups: one sample at a time on more blocks, unless one cluster can have them all.
   const auto of_samples = [&]<int kLanesOf, int kTeam, bool kOneChannel>() {
     const bool few = p.n * p.groups * kTeam <= kSmallBlocks / 2 * kSmallThreads;
-    few ? f.template operator()<kLanesOf, kTeam, 1, 1, kOneChannel>()
-        : f.template operator()<kLanesOf, kTeam, 1, 4, kOneChannel>();
+    few && !InOneCluster(p, kTeam)
+        ? f.template operator()<kLanesOf, kTeam, 1, 1, kOneChannel>()
+        : f.template operator()<kLanesOf, kTeam, 1, kClusterSamples, kOneChannel>();
   };
   if constexpr (sizeof(T) == 2) {  // few elements, in whole vectors of 8 bytes but not of 16
     if (size % 8 == 4 && size <= 32) {
@@ -383,19 +434,24 @@ void LaunchSmall(const Params& p, const Launch& launch) {
   grid.by_channels = FastDivisor(static_cast<uint32_t>(call.channels));
   const int64_t channels = grid.per_block * call.channels;
   grid.by_block_channels = FastDivisor(static_cast<uint32_t>(channels));
-  constexpr int64_t kMostPerChannel = 8;  // their sums are added one after the other
-  grid.per_channel =
-      static_cast<int>(std::clamp<int64_t>(kSmallThreads / channels, 1, kMostPerChannel));
+  const int64_t most = std::clamp<int64_t>(kSmallThreads / channels, 1, kWarp);
+  grid.per_channel = static_cast<int>(std::bit_floor(static_cast<uint64_t>(most)));
   grid.by_hxw = FastDivisor(static_cast<uint32_t>(call.hxw));
   constexpr int kParts = kOneChannel ? 1 : kV;
   grid.by_length = FastDivisor(static_cast<uint32_t>(call.hxw * kParts / kV));
   const int64_t places = kSmallThreads * kVectors * kParts * static_cast<int64_t>(sizeof(float2));
-  const LaunchShape shape{.blocks = int64_t{grid.columns} * grid.slices,
-                          .threads = kSmallThreads,
-                          .shared_bytes = places + std::max<int64_t>(kSmallThreads, channels) * 8,
-                          .most_together = kSamples == 1 ? 0 : 2};
+  grid.is_cluster = kTeam <= 8 && kSamples == kClusterSamples && grid.slices > 1 &&
+                    InOneCluster(p, kTeam) && HasClusters(launch.device);
+  const int64_t mail = grid.is_cluster ? grid.slices * channels : 0;
+  const int64_t sums = std::max<int64_t>(kSmallThreads, channels) + kWarp;
+  const LaunchShape shape{
+      .blocks = int64_t{grid.columns} * grid.slices,
+      .threads = kSmallThreads,
+      .shared_bytes = places + (sums + mail) * static_cast<int64_t>(sizeof(float2)),
+      .cluster = grid.is_cluster ? static_cast<int>(grid.slices) : 1,
+      .most_together = kSamples == 1 || grid.is_cluster ? 0 : 2};
   Finish finish(p, grid.partials, grid.slices, channels, launch);
-  const bool one = grid.slices == 1;
+  const bool one = grid.slices == 1 || grid.is_cluster;
   if (one || grid.columns > kLaunchCounters) finish.counters = nullptr;
   WithFlag(Aligned(p, call.size, kV * sizeof(T)), [&]<bool kAligned>() {
     LaunchKernel<Small<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>>(

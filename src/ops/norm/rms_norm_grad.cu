@@ -40,7 +40,8 @@ constexpr int ClustersOf(int size) {
 // ---- rows ----
 
 // How a row is spread, by its length.
-template <class T, int kTeamOf, int kVectorsOf, int kThreadsOf, int kStagesOf>
+template <class T, int kTeamOf, int kVectorsOf, int kThreadsOf, int kStagesOf,
+          bool kInBulkOf = false>
 struct Spread {
   using Type = T;
   static constexpr int kTeam = kTeamOf;        // threads of one block that share a row
@@ -48,6 +49,8 @@ struct Spread {
   static constexpr int kThreads = kThreadsOf;
   static constexpr int kStages =
       kStagesOf;  // rows of a team that are on their way; 0: it has only one
+  // Rows of a whole block are copied in bulk by its first thread, when all have read what lies there.
+  static constexpr bool kInBulk = kInBulkOf;
   static constexpr int kTeams = kThreads / kTeam;
   static constexpr int64_t kColumns = int64_t{kTeam} * kVectors * kLanes<T>;  // of one block
   static constexpr int kSlots = kStages * 2 * kVectors;  // of one thread; one more is spare
@@ -78,11 +81,13 @@ template <class S, bool kAligned>
 class RowsKernel {
   using T = typename S::Type;
   static constexpr int kV = kLanes<T>;
+  static constexpr bool kInBulk = kAligned && kHasBulkCopies && S::kInBulk;
 
  public:
-  __device__ RowsKernel(const RowsCall& call, uint4* shared, MailCounters& mail)
+  __device__ RowsKernel(const RowsCall& call, uint4* shared, MailCounters& mail, uint64_t* arrivals)
       : call_(call),
         mail_(mail),
+        arrivals_(arrivals),
         cluster_(static_cast<int>(blockIdx.x) / call.cluster_size),
         rank_(static_cast<int>(blockIdx.x) - cluster_ * call.cluster_size),
         team_(threadIdx.x / S::kTeam),
@@ -99,6 +104,12 @@ class RowsKernel {
 
   __device__ void Run() {
     if (call_.cluster_size > 1) OpenMail(mail_);
+    if constexpr (kInBulk) {
+      if (threadIdx.x == 0) {
+        for (int s = 0; s < S::kStages; ++s) InitBarrier(&arrivals_[s]);
+      }
+      __syncthreads();
+    }
     BeginKernel();
     if constexpr (S::kStages == 0) {
       Once();
@@ -109,10 +120,11 @@ class RowsKernel {
       LoadGamma();
       if (call_.cluster_size > 1) AwaitMail();
       int stage = 0;
+      uint32_t round = 0;
 #pragma unroll 1
       for (int64_t step = 0; step < call_.steps; ++step) {
-        Step(stage, static_cast<uint32_t>(step));
-        stage = stage + 1 == S::kStages ? 0 : stage + 1;
+        Step(stage, round, static_cast<uint32_t>(step));
+        if (++stage == S::kStages) stage = 0, ++round;
       }
     }
     WritePartials();
@@ -137,7 +149,9 @@ class RowsKernel {
   // Columns behind the last one are never copied: they read as 0.
   __device__ void ClearPartialSlots() {
     if (whole_) return;
-    for (int i = 0; i < S::kSlots; ++i) slots_[i * S::kThreads] = uint4{};
+    for (int i = 0; i < S::kSlots; ++i) {
+      if (Count(i % S::kVectors) < kV) slots_[i * S::kThreads] = uint4{};
+    }
   }
 
   // The next row that has not been copied yet.
@@ -150,7 +164,11 @@ class RowsKernel {
       }
     };
     if (rows_to_copy_ > 0) {
-      whole_ ? copy(true) : copy(false);
+      if constexpr (kInBulk) {
+        if (threadIdx.x == 0) CopyInBulk(stage);
+      } else {
+        whole_ ? copy(true) : copy(false);
+      }
       __pipeline_memcpy_async(rstds_ + stage * S::kThreads, rstd_, 4);
     }
     __pipeline_commit();
@@ -158,6 +176,15 @@ class RowsKernel {
     rstd_ += call_.row_step;
     dy_ += call_.step;
     x_ += call_.step;
+  }
+
+  __device__ void CopyInBulk(int stage) {
+    const int columns = max(0, min(Count(0), static_cast<int>(S::kColumns)));
+    const uint32_t bytes = columns * static_cast<uint32_t>(sizeof(T));
+    ExpectBytes(&arrivals_[stage], 2 * bytes);
+    if (bytes == 0) return;
+    BulkCopy(Slot(stage, 0, 0), dy_, bytes, &arrivals_[stage]);
+    BulkCopy(Slot(stage, 1, 0), x_, bytes, &arrivals_[stage]);
   }
 
   __device__ void LoadGamma() {
@@ -201,19 +228,21 @@ class RowsKernel {
     if (exists) Gradient(dy, x, rstd, mean);
   }
 
-  // One row; its slots are refilled as soon as they are read.
-  __device__ void Step(int stage, uint32_t step) {
+  // One row; its slots are refilled as soon as they are read. `round` counts the rows of this stage.
+  __device__ void Step(int stage, uint32_t round, uint32_t step) {
     const bool exists = rows_left_ > 0;
     Row dy, x;
     __pipeline_wait_prior(S::kStages - 1);
+    if (kInBulk && exists) AwaitBytes(&arrivals_[stage], round);
     const float rstd = exists ? rstds_[stage * S::kThreads] : 0.0f;
 #pragma unroll
     for (int k = 0; k < S::kVectors; ++k) {
       dy[k] = exists ? *Slot(stage, 0, k) : uint4{};
       x[k] = exists ? *Slot(stage, 1, k) : uint4{};
     }
-    Copy(stage);
+    if (!kInBulk) Copy(stage);
     const float mean = SumOverTeam(Dot(dy, x, rstd), step) * call_.over_cols;
+    if (kInBulk) Copy(stage);  // everybody has brought a sum
     if (exists) Gradient(dy, x, rstd, mean);
     rows_left_ -= call_.row_step;
     dx_ += call_.step;
@@ -334,6 +363,7 @@ class RowsKernel {
 
   const RowsCall& call_;
   MailCounters& mail_;
+  uint64_t* const arrivals_;  // of the stages
   const int cluster_;
   const int rank_;  // of the block in its cluster
   const int team_;
@@ -355,7 +385,8 @@ template <class S, bool kAligned>
 __global__ void __launch_bounds__(S::kThreads, 1) Rows(const __grid_constant__ RowsCall call) {
   ANYACL_SLOTS(shared);
   __shared__ MailCounters mail;
-  RowsKernel<S, kAligned>(call, shared, mail).Run();
+  __shared__ uint64_t arrivals[S::kStages + 1];  // one more: there may be none
+  RowsKernel<S, kAligned>(call, shared, mail, arrivals).Run();
 }
 
 int ClusterOf(int64_t cols, int64_t columns_of_block) {
@@ -440,6 +471,21 @@ template <class T>
 inline constexpr int kColumnThreads = sizeof(T) == 4 ? 256 : 128;  // a block covers 1024 columns
 constexpr int64_t kBlockColumns = 1024;
 
+// The sums of eight rows over a warp: lane i gets that of row i / 4.
+__device__ inline float WarpSums(float (&rows)[kGroup]) {
+  const int lane = threadIdx.x % kWarp;
+#pragma unroll
+  for (int half = kGroup / 2; half > 0; half /= 2) {
+    const bool upper = lane & (half * 4);
+#pragma unroll
+    for (int r = 0; r < half; ++r) {
+      const float given = upper ? rows[r] : rows[r + half];
+      rows[r] = (upper ? rows[r + half] : rows[r]) + __shfl_xor_sync(0xffffffffu, given, half * 4);
+    }
+  }
+  return WarpSum<4>(rows[0]);
+}
+
 enum class Phase { kSums, kGradients, kBoth };
 
 template <class T, Phase kPhase, bool kAligned>
@@ -494,16 +540,8 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_con
           mine[r] = __fmaf_rn(__fmul_rn(dy[j], gamma[j]), __fmul_rn(x[j], rstd[r]), mine[r]);
         }
       }
-#pragma unroll
-      for (int distance = kWarp / 2; distance > 0;
-           distance /= 2) {  // all rows at once, for the latency
-#pragma unroll
-        for (float& sum : mine) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-      }
-#pragma unroll
-      for (int r = 0; r < kGroup; ++r) {
-        if (lane == r) sums[r][warp] = mine[r];
-      }
+      const float sum = WarpSums(mine);
+      if (lane % 4 == 0) sums[lane / 4][warp] = sum;
       __syncthreads();
       if (threadIdx.x < kGroup && first + threadIdx.x < p.rows) {
         float sum = 0;
@@ -512,15 +550,38 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_con
         block_sums[(first + threadIdx.x) * gridDim.x + blockIdx.x] = sum;
       }
     }
-    if constexpr (kPhase == Phase::kBoth) cg::this_grid().sync();
+    // Between arriving and waiting for the others there is time for dgamma.
+    cg::grid_group::arrival_token token;
+    if constexpr (kPhase == Phase::kBoth) token = cg::this_grid().barrier_arrive();
+    if constexpr (kPhase != Phase::kSums) {
+#pragma unroll
+      for (int r = 0; r < kGroup; ++r) {
+        if (first + r >= p.rows) break;
+        float dy[kV], x[kV];
+        Unpack<T>(dy_bits[r], dy);
+        Unpack<T>(x_bits[r], x);
+#pragma unroll
+        for (int j = 0; j < kV; ++j)
+          dgamma[j] = __fmaf_rn(dy[j], __fmul_rn(x[j], rstd[r]), dgamma[j]);
+      }
+    }
+    if constexpr (kPhase == Phase::kBoth) cg::this_grid().barrier_wait(std::move(token));
     if constexpr (kPhase == Phase::kSums) __syncthreads();
     if constexpr (kPhase != Phase::kSums) {
-      for (int r = warp; r < kGroup && first + r < p.rows; r += kWarps) {
-        float sum = 0;
-        for (int b = lane; b < gridDim.x; b += kWarp)
-          sum += block_sums[(first + r) * gridDim.x + b];
-        sum = WarpSum(sum);
-        if (lane == 0) means[r] = sum * (1 / static_cast<float>(p.cols));
+      constexpr int kOwn = kGroup / kWarps;  // rows of a warp
+      float own[kOwn] = {};
+#pragma unroll 4
+      for (int b = lane; b < gridDim.x; b += kWarp) {
+#pragma unroll
+        for (int i = 0; i < kOwn; ++i) {
+          const int64_t row = first + warp * kOwn + i;
+          if (row < p.rows) own[i] += __ldcg(block_sums + row * gridDim.x + b);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kOwn; ++i) {
+        const float sum = WarpSum(own[i]);
+        if (lane == 0) means[warp * kOwn + i] = sum * (1 / static_cast<float>(p.cols));
       }
       __syncthreads();
 #pragma unroll
@@ -532,7 +593,6 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_con
 #pragma unroll
         for (int j = 0; j < kV; ++j) {
           const float u = __fmul_rn(x[j], rstd[r]);
-          dgamma[j] = __fmaf_rn(dy[j], u, dgamma[j]);
           dy[j] = __fmul_rn(__fmaf_rn(-u, means[r], __fmul_rn(dy[j], gamma[j])), rstd[r]);
         }
         StoreVector<kAligned>(static_cast<T*>(p.dx) + (first + r) * p.cols + column, Pack<T>(dy),
@@ -601,7 +661,7 @@ void RunRowsOf(const Params& p, const Launch& launch) {
     if (p.cols <= 1024) return LaunchRows<Spread<T, 32, 4, 256, 3>>(p, launch);
     if (p.cols <= 4096) return LaunchRows<Spread<T, 256, 2, 256, 3>>(p, launch);
     if (p.cols <= 8192) return LaunchRows<Spread<T, 512, 2, 512, 1>>(p, launch);
-    return LaunchRows<Spread<T, 512, 2, 512, 4>>(p, launch);
+    return LaunchRows<Spread<T, 512, 2, 512, 4, true>>(p, launch);
   }
 }
 
