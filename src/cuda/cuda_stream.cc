@@ -125,10 +125,19 @@ uint64_t CudaStream::Count(const char* label) {
   return number;
 }
 
+// The runtime sends what is captured another way, but another thread may have begun a capture since it looked.
+Status CudaStream::RefuseCaptured(const char* label) const {
+  if (!captured_) [[likely]]
+    return Status();
+  return Status(code::kRtCaptureInvalidated,
+                std::string(label) + ": another thread is capturing the stream");
+}
+
 Status CudaStream::Submit(const Work& work, Where where, uint64_t* sequence) {
   if (where == Where::kOnStreamThread) return SubmitHost(work, sequence);
   Work copy = work;  // run may change it
   std::unique_lock lock(mutex_);
+  ANYACL_RETURN_IF_ERROR(RefuseCaptured(work.label));
   const DeviceGuard guard(ordinal_);
   const int32_t code = RunGuarded(copy, Launch{native_, ordinal_, counters_});
   const cudaError_t error = cudaGetLastError();
@@ -369,6 +378,7 @@ Status CudaStream::WaitForRoom(const char* label) {
 Status CudaStream::SubmitHost(const Work& work, uint64_t* sequence) {
   ANYACL_RETURN_IF_ERROR(WaitForRoom(work.label));
   const std::lock_guard lock(mutex_);
+  ANYACL_RETURN_IF_ERROR(RefuseCaptured(work.label));
   const DeviceGuard guard(ordinal_);
   if (Status status = PrepareHostThread(); !status.ok()) {
     return Status(status.code(), std::string(work.label) + ": " + status.message());

@@ -66,6 +66,7 @@ class CudaStream final : public runtime::StreamEngine {
   static constexpr size_t kMaxHostJobs = 256;
 
   // With the lock held.
+  Status RefuseCaptured(const char* label) const;
   uint64_t Count(const char* label);
   bool AddMark(bool timed);
   cudaError_t Advance();

@@ -172,18 +172,21 @@ bool PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
   return one_order;
 }
 
-// False for views beyond 63 bits: no table speaks of them, and no kernel could index them.
-bool PlanBuilder::CountBytes(int arg) {
-  if (!spans_[arg].overflow) [[likely]] {
-    plan_.cost_bytes += static_cast<uint64_t>(spans_[arg].bytes);
-    return true;
-  }
+// No table speaks of views beyond 63 bits, and no kernel could index them.
+bool PlanBuilder::RequireAddressable(int arg) {
+  if (!spans_[arg].overflow) [[likely]] return true;
   const Tensor& t = TensorOf(arg);
   problem_ = Status(code::kInvalid,
                     fmt::format("{}: {} must span fewer than 2^63 bytes, got shape {} with strides {}",
                                 op_.contract.op(), op_.contract.args()[arg].name, ToString(t.dims),
                                 ToString(t.strides)));
   return false;
+}
+
+bool PlanBuilder::CountBytes(int arg) {
+  if (!RequireAddressable(arg)) return false;
+  plan_.cost_bytes += static_cast<uint64_t>(spans_[arg].bytes);
+  return true;
 }
 
 void PlanBuilder::BindAsIs(Slot slot) {
@@ -210,6 +213,10 @@ Status PlanBuilder::ChooseKernel(void*& scratch) {
 }
 
 Status PlanBuilder::ChooseKernel() {
+  // Also those that no pointer is bound to: only an output that is not wanted may be anything.
+  for (int i = 0; i < static_cast<int>(values_.size()); ++i) {
+    if (!IsOutput(i)) RequireAddressable(i);
+  }
   if (!problem_.ok()) return std::move(problem_);
   const char* stem = op_.contract.table().stem;
   const std::string_view forced = ForcedFor(stem);

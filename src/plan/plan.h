@@ -118,7 +118,8 @@ class PlanBuilder {
   const Tensor& TensorOf(int arg) const { return *values_[arg].tensor; }
   bool IsOutput(int arg) const;
   bool OverlapsOthers(int arg, std::span<const Slot> group) const;
-  bool CountBytes(int arg);
+  bool RequireAddressable(int arg);
+  bool CountBytes(int arg);  // false: not addressable
   void BindDirect(const Slot& slot);
   void BindPacked(const Slot& slot, const Dims& dense);
   void AddPointer(const void* member, int tensor, int64_t offset);
