@@ -289,6 +289,11 @@ std::string Contract::Broken(int index, Values values, Product product) const {
     const Value& v = values[names.args[i]];
     return v.given() ? ToString(v.tensor->dims) : std::string("null");
   };
+  const auto wanted = [&] {
+    std::vector<std::string> sizes;
+    for (const Formula& f : names.formulas) sizes.push_back(Show(f.Evaluate(value_of)));
+    return fmt::format("[{}]", fmt::join(sizes, ", "));
+  };
   switch (rule.kind) {
     case RuleKind::kNotNull:
       return must;
@@ -314,13 +319,10 @@ std::string Contract::Broken(int index, Values values, Product product) const {
     case RuleKind::kRank:
       return fmt::format("{}, got shape {} with {}", must, shape(0), first.tensor->rank());
     case RuleKind::kSameShape:
-      if (!values[names.args[1]].given()) return fmt::format("{}, got {}", must, shape(0));
+      if (!values[names.args[1]].given()) return fmt::format("{} = {}, got {}", must, wanted(), shape(0));
       return fmt::format("{}, got {} {} and {} {}", must, name(0), shape(0), name(1), shape(1));
-    case RuleKind::kShape: {
-      std::vector<std::string> want;
-      for (const Formula& f : names.formulas) want.push_back(Show(f.Evaluate(value_of)));
-      return fmt::format("{} = [{}], got {}", must, fmt::join(want, ", "), shape(0));
-    }
+    case RuleKind::kShape:
+      return fmt::format("{} = {}, got {}", must, wanted(), shape(0));
     case RuleKind::kNumel:
       return fmt::format("{} must have {} = {} elements, got shape {} with {}", name(0), rule.formula,
                          Show(names.formulas[0].Evaluate(value_of)), shape(0),

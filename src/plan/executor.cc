@@ -105,7 +105,7 @@ Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size,
   if (status.ok()) {
     status = runtime::Submit(stream, work);
     if (status.ok()) return status;
-    status = Status(code::kRuntime, fmt::format("{}: {}", name, status.message()));
+    status = Status(code::kRuntime, status.message());  // which begins with the label
   }
   Executors().Release(executor);
   return status;
