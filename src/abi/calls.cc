@@ -59,7 +59,7 @@ Status CheckResultPointers(const char* op, const uint64_t* size, aclOpExecutor* 
 }
 
 void ListTensors(const Operator& op, contract::Values values, const CallArg* args,
-                     Executor* executor) {
+                 Executor* executor) {
   // A GPU faults on elements that are not aligned, and a fault takes the device away from the process.
   const bool aligned = executor->plan.backend->launches();
   for (size_t i = 0; i < values.size(); ++i) {

@@ -16,7 +16,8 @@ namespace {
 Status NoExecutor(const char* function, const aclOpExecutor* handle) {
   if (!handle) return Status(code::kInnerNull, fmt::format("{}: executor must not be null", function));
   if (!ExecutorTable::IsKind(handle)) {
-    return Status(code::kInner, fmt::format("{}: executor is no executor", function));
+    return Status(code::kInner, fmt::format("{}: executor must be one of phase 1, got {}", function,
+                                            static_cast<const void*>(handle)));
   }
   return Status(code::kInnerNull, fmt::format("{}: executor was already run or destroyed", function));
 }

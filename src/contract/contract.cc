@@ -319,7 +319,7 @@ std::string Contract::Broken(int index, Values values, Product product) const {
     case RuleKind::kRank:
       return fmt::format("{}, got shape {} with {}", must, shape(0), first.tensor->rank());
     case RuleKind::kSameShape:
-      if (!values[names.args[1]].given()) return fmt::format("{} = {}, got {}", must, wanted(), shape(0));
+      if (!values[names.args[1]].given()) return fmt::format("{}, so {}, got {}", must, wanted(), shape(0));
       return fmt::format("{}, got {} {} and {} {}", must, name(0), shape(0), name(1), shape(1));
     case RuleKind::kShape:
       return fmt::format("{} = {}, got {}", must, wanted(), shape(0));

@@ -25,8 +25,8 @@ struct Record {
   int32_t stream_id = 0;
   uint64_t sequence = 0;
   std::shared_ptr<Stamp> stamp;
-  std::shared_ptr<GraphCapture::Point>
-      captured;  // recorded in a capture: only its streams can wait
+  // Of an event recorded in a capture: only the streams of that can wait for it.
+  std::shared_ptr<GraphCapture::Point> captured;
 
   bool Done() const { return stream->Reached(sequence); }
 };

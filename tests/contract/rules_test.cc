@@ -217,7 +217,7 @@ TEST(Rules, SameShapeWithAFormulaForTheAbsentOne) {
         absent(c);
         c.args[kX].tensor = TensorOf({3, 11});
       },
-      161002, "x must have the shape of w, or [N,12] when that is null = [3, 12], got [3, 11]");
+      161002, "x must have the shape of w, or [N,12] when that is null, so [3, 12], got [3, 11]");
 }
 
 TEST(Rules, ShapeIs) {

@@ -350,33 +350,25 @@ TEST_F(EventTest, LimitOfLiveEvents) {
 // A race in the program, which gives codes and nothing worse.
 TEST_F(EventTest, DestroyedWhileOthersUseIt) {
   std::atomic<aclrtEvent> shared{nullptr};
-  std::atomic<bool> over{false};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 2; ++t) {
-    threads.emplace_back([&] {
-      ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
-      while (!over) {
-        aclrtEventRecordedStatus status;
-        const aclrtEvent event = shared;
-        if (!event) continue;
-        for (const aclError code :
-             {aclrtRecordEvent(event, stream_), aclrtQueryEventStatus(event, &status),
-              aclrtStreamWaitEvent(other_, event), aclrtResetEvent(event, other_)}) {
-          EXPECT_TRUE(code == ACL_SUCCESS || code == 107017) << code;
-        }
+  {
+    const Storm storm([&] {
+      aclrtEventRecordedStatus status;
+      const aclrtEvent event = shared;
+      if (!event) return;
+      for (const aclError code :
+           {aclrtRecordEvent(event, stream_), aclrtQueryEventStatus(event, &status),
+            aclrtStreamWaitEvent(other_, event), aclrtResetEvent(event, other_)}) {
+        EXPECT_TRUE(code == ACL_SUCCESS || code == 107017) << code;
       }
-      EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
     });
+    for (int i = 0; i < 2000; ++i) {
+      aclrtEvent event = nullptr;
+      ASSERT_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
+      shared = event;
+      std::this_thread::yield();
+      ASSERT_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+    }
   }
-  for (int i = 0; i < 2000; ++i) {
-    aclrtEvent event = nullptr;
-    ASSERT_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
-    shared = event;
-    std::this_thread::yield();
-    ASSERT_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
-  }
-  over = true;
-  for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS);
 }
 

@@ -57,6 +57,31 @@ void InNewThread(Body&& body) {
   std::thread(static_cast<Body&&>(body)).join();
 }
 
+// Two threads that do `body` on device 0, again and again, until this goes out of scope.
+class Storm {
+ public:
+  template <class Body>
+  explicit Storm(Body body) {
+    for (std::thread& thread : threads_) {
+      thread = std::thread([this, body] {
+        ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+        while (!over_) body();
+        EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+      });
+    }
+  }
+  ~Storm() {
+    over_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Storm(const Storm&) = delete;
+  Storm& operator=(const Storm&) = delete;
+
+ private:
+  std::atomic<bool> over_{false};
+  std::thread threads_[2];
+};
+
 // The work of these tests is host code: a GPU's stream runs it on its own thread, the CPU's where it likes.
 inline Status SubmitWork(aclrtStream stream, const Work& work) {
   if (!runtime::CurrentBackend().launches()) return runtime::Submit(stream, work);
