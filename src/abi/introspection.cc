@@ -28,6 +28,10 @@ const char* KernelOf(const void* executor) {
   return found && found->plan.kernel ? found->plan.kernel->name : "none";
 }
 
+void RunTasks(int64_t tasks, cpu::internal::TaskFunction call, void* context) {
+  cpu::internal::RunTasks(tasks, cpu::Order::kForwards, call, context);
+}
+
 }  // namespace
 }  // namespace anyacl
 
@@ -49,7 +53,7 @@ const anyacl::Introspection* anyacl_introspection_v1() {
       .force_target = anyacl::cpu::ForceTarget,
       .threads = anyacl::cpu::MaxThreads,
       .set_threads = anyacl::cpu::SetMaxThreads,
-      .run_tasks = anyacl::cpu::internal::RunTasks,
+      .run_tasks = anyacl::RunTasks,
   };
   return &kIntrospection;
 }

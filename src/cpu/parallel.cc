@@ -71,25 +71,60 @@ void LeaveCore(int core) {
   sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
-// One ParallelFor; lives on the stack of its caller.
-struct alignas(64) Job {
-  internal::TaskFunction call;
-  void* context;
-  int64_t tasks;
-  int most_helpers;
-  int core = sched_getcpu();    // of the caller
-  Job* later = nullptr;         // list of the pool
-  std::atomic<int> helpers{0};  // workers inside; changed only with the pool's mutex held
-  alignas(64) std::atomic<int64_t> next{0};
+// Neighbouring tasks of a job.
+struct alignas(64) Share {
+  int64_t begin = 0;
+  int64_t end = 0;
+  std::atomic<int64_t> taken{0};
 
-  bool HasTasks() const { return next.load(std::memory_order_relaxed) < tasks; }
-  void RunTasks() {
-    while (true) {
-      const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
-      if (i >= tasks) return;
-      call(context, i);
+  bool HasTasks() const { return taken.load(std::memory_order_relaxed) < end - begin; }
+};
+
+// One ParallelFor; lives on the stack of its caller.
+//
+// The caller and the workers begin with the same share in every job and take over from others when it is
+// done: what one kernel leaves in the second cache of a core the next one finds there. EluBackward on 1 Mi
+// bfloat16, two threads: 94 us, and 101 where each took the next task of all.
+struct alignas(64) Job {
+  Job(internal::TaskFunction call, void* context, int64_t tasks, Order order, int threads)
+      : call(call),
+        context(context),
+        order(order),
+        most_helpers(threads - 1),
+        share_count(std::min(threads, kMostShares)) {
+    for (int i = 0; i < share_count; ++i) {
+      shares[i].begin = tasks * i / share_count;
+      shares[i].end = tasks * (i + 1) / share_count;
     }
   }
+
+  bool HasTasks() const {
+    return std::any_of(shares, shares + share_count, [](const Share& s) { return s.HasTasks(); });
+  }
+
+  void RunTasks(int first_share) {
+    for (int i = 0; i < share_count; ++i) RunShare(shares[(first_share + i) % share_count]);
+  }
+
+  void RunShare(Share& share) {
+    while (true) {
+      const int64_t i = share.taken.fetch_add(1, std::memory_order_relaxed);
+      if (i >= share.end - share.begin) return;
+      call(context, order == Order::kForwards ? share.begin + i : share.end - 1 - i);
+    }
+  }
+
+  static constexpr int kMostShares = 16;  // more threads meet in them
+
+  const internal::TaskFunction call;
+  void* const context;
+  const Order order;
+  const int most_helpers;
+  const int share_count;            // at least 2
+  const int core = sched_getcpu();  // of the caller
+  Job* later = nullptr;             // list of the pool
+  std::atomic<int> helpers{0};      // workers inside; changed only with the pool's mutex held
+  Share shares[kMostShares];
 };
 
 thread_local bool inside_task = false;
@@ -99,7 +134,7 @@ class Pool {
   void Run(Job& job) {
     Publish(job);
     inside_task = true;
-    job.RunTasks();
+    job.RunTasks(0);
     inside_task = false;
     Withdraw(job);
   }
@@ -172,11 +207,12 @@ class Pool {
   }
 
   [[noreturn]] void Work() {
+    const int number = numbers_.fetch_add(1, std::memory_order_relaxed);
     while (true) {
       const uint32_t seen = arrivals_.load(std::memory_order_acquire);
       while (Job* job = Join()) {
         LeaveCore(job->core);
-        job->RunTasks();
+        job->RunTasks(1 + number % (job->share_count - 1));  // 0 is the caller's
         Leave(*job);
       }
       Sleep(seen);
@@ -220,6 +256,7 @@ class Pool {
   Job* jobs_ = nullptr;
   const int cores_ = UsableCores();
   std::atomic<int> workers_{0};  // changed only with the mutex held
+  std::atomic<int> numbers_{0};  // given to workers
   int most_workers_ = kMostThreads - 1;
   int sleeping_callers_ = 0;
   alignas(64) std::atomic<uint32_t> arrivals_{0};
@@ -261,16 +298,15 @@ void SetMaxThreads(int n) {
   max_threads.store(std::clamp(n, 0, kMostThreads), std::memory_order_relaxed);
 }
 
-void internal::RunTasks(int64_t tasks, TaskFunction call, void* context) {
+void internal::RunTasks(int64_t tasks, Order order, TaskFunction call, void* context) {
   const int threads = inside_task ? 1 : MaxThreads();
   if (threads <= 1) {
-    for (int64_t i = 0; i < tasks; ++i) call(context, i);
+    for (int64_t i = 0; i < tasks; ++i) {
+      call(context, order == Order::kForwards ? i : tasks - 1 - i);
+    }
     return;
   }
-  Job job{.call = call,
-          .context = context,
-          .tasks = tasks,
-          .most_helpers = static_cast<int>(std::min<int64_t>(tasks, threads)) - 1};
+  Job job(call, context, tasks, order, static_cast<int>(std::min<int64_t>(tasks, threads)));
   ThePool().Run(job);
 }
 

@@ -27,9 +27,10 @@ class Threads {
 };
 
 // True when every index was visited exactly once.
-bool EachOnce(int64_t tasks) {
+bool EachOnce(int64_t tasks, Order order = Order::kForwards) {
   const auto visits = std::make_unique<std::atomic<int>[]>(tasks + 1);
-  ParallelFor(tasks, [&](int64_t i) { ++visits[i]; });
+  ParallelFor(
+      tasks, [&](int64_t i) { ++visits[i]; }, order);
   for (int64_t i = 0; i < tasks; ++i) {
     if (visits[i] != 1) return false;
   }
@@ -37,10 +38,44 @@ bool EachOnce(int64_t tasks) {
 }
 
 TEST(ParallelFor, VisitsEachIndexOnce) {
-  for (const int threads : {1, 2, 3, 16}) {
+  for (const int threads : {1, 2, 3, 16, 40}) {
     const Threads limit(threads);
     for (const int64_t tasks : {0, 1, 2, 3, 7, 64, 1000}) {
       EXPECT_TRUE(EachOnce(tasks)) << tasks << " tasks, " << threads << " threads";
+      EXPECT_TRUE(EachOnce(tasks, Order::kBackwards))
+          << tasks << " tasks, " << threads << " threads";
+    }
+  }
+}
+
+TEST(ParallelFor, OneThreadKeepsTheOrder) {
+  const Threads limit(1);
+  std::vector<int64_t> visited;
+  const auto visit = [&](int64_t i) { visited.push_back(i); };
+  ParallelFor(3, visit);
+  ParallelFor(3, visit, Order::kBackwards);
+  EXPECT_EQ(visited, (std::vector<int64_t>{0, 1, 2, 2, 1, 0}));
+}
+
+// Both threads are kept inside their first task until the other has one, so neither can take over.
+TEST(ParallelFor, ThreadsBeginWithTheirOwnShares) {
+  const Threads limit(2);
+  for (const Order order : {Order::kForwards, Order::kBackwards}) {
+    for (int round = 0; round < 100; ++round) {
+      std::atomic<int> inside{0};
+      std::atomic<int64_t> first_of_caller{-1}, first_of_worker{-1};
+      const auto caller = std::this_thread::get_id();
+      ParallelFor(
+          10,
+          [&](int64_t i) {
+            auto& first = std::this_thread::get_id() == caller ? first_of_caller : first_of_worker;
+            int64_t none = -1;
+            if (first.compare_exchange_strong(none, i)) ++inside;
+            while (inside < 2) std::this_thread::yield();
+          },
+          order);
+      EXPECT_EQ(first_of_caller, order == Order::kForwards ? 0 : 4);
+      EXPECT_EQ(first_of_worker, order == Order::kForwards ? 5 : 9);
     }
   }
 }

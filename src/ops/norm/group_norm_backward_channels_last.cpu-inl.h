@@ -189,10 +189,11 @@ void SharedLastOf(const Params& p, const Work& w, int64_t n) {
   for (int64_t k = 0; k < w.chunks; ++k) sample.AddChunk(w.partial + k * 2 * stride, s);
   sample.Finish(s);
   if (!p.dx) return;
-  ParallelFor(w.chunks, [&](int64_t k) {
-    sample.WriteDx(w.chunks - 1 - k, s);
+  const auto write = [&](int64_t k) {
+    sample.WriteDx(k, s);
     if (w.stream) EndStream();
-  });
+  };
+  ParallelFor(w.chunks, write, Order::kBackwards);
 }
 
 // One sample by all threads.

@@ -66,6 +66,22 @@ HWY_INLINE ChunkSums SumChunk(const T* dy, const T* x, int64_t count, float mean
   return {hn::GetLane(hn::SumOfLanes(d, db)), products ? hn::GetLane(hn::SumOfLanes(d, ds)) : 0.0f};
 }
 
+// Calls up what is read while one group is summed and dx of another is written. The other one is in the second
+// cache or, where all threads share the groups, in the last one, which is nearly as far away as the memory.
+template <bool shared, class T>
+HWY_INLINE void FetchBeside(const T* dy, const T* x, const T* done_dy, const T* done_x,
+                            int64_t count) {
+  if constexpr (shared) {
+    for (const T* p : {dy, x, done_dy, done_x}) FetchStream(p, count);
+  } else {
+    constexpr int64_t kFar = 2048 / sizeof(T), kClose = 512 / sizeof(T);
+    Fetch(dy + kFar, count);
+    Fetch(x + kFar, count);
+    FetchNear(done_dy + kClose, count);
+    FetchNear(done_x + kClose, count);
+  }
+}
+
 // One group of a row-major call.
 template <class T>
 struct PlaneGroup {
@@ -98,8 +114,8 @@ struct PlaneGroup {
     });
   }
 
-  // The sums of one chunk while dx of the same chunk of another group is streamed.
-  template <class Coefficients>
+  // The sums of one chunk while dx of the same chunk of another group is streamed. `shared`: by all threads.
+  template <bool shared, class Coefficients>
   ChunkSums ChunkBeside(const PlaneGroup& done, const Coefficients& f, int64_t begin,
                         int64_t count) const {
     const int64_t pair = static_cast<int64_t>(PairLanes());
@@ -109,11 +125,7 @@ struct PlaneGroup {
     const T* const done_x = done.x + begin;
     T* const done_dx = done.dx + begin;
     const ChunkSums sums = SumChunk<true>(g, v, count, mean, rstd, [=](int64_t i) HWY_ATTR {
-      constexpr int64_t kFar = 2048 / sizeof(T), kNear = 512 / sizeof(T);
-      Fetch(g + i + kFar, 2 * pair);
-      Fetch(v + i + kFar, 2 * pair);
-      FetchNear(done_dy + i + kNear, 2 * pair);
-      FetchNear(done_x + i + kNear, 2 * pair);
+      FetchBeside<shared>(g + i, v + i, done_dy + i, done_x + i, 2 * pair);
       for (int64_t k = i; k < i + 2 * pair; k += pair) {
         VF g0, g1, x0, x1;
         Load2(done_dy + k, g0, g1);
@@ -157,7 +169,7 @@ struct PlaneGroup {
     Sums total;
     for (int64_t begin = 0; begin < p.hxw; begin += kChunk) {
       const ChunkSums chunk =
-          ChunkBeside(done, f, channel * p.hxw + begin, std::min(kChunk, p.hxw - begin));
+          ChunkBeside<false>(done, f, channel * p.hxw + begin, std::min(kChunk, p.hxw - begin));
       total.db += chunk.db;
       total.ds += chunk.ds;
     }
@@ -290,7 +302,7 @@ void PlaneChannelBeside(const PlaneGroup<T>& group, const PlaneGroup<T>& done,
   float* const to = group.w.partial + 2 * channel * group.ChunksOfChannel();
   for (int64_t begin = piece.begin; begin < piece.end; begin += kChunk) {
     const int64_t count = std::min(kChunk, piece.end - begin);
-    const ChunkSums sums = group.ChunkBeside(done, f, channel * hxw + begin, count);
+    const ChunkSums sums = group.template ChunkBeside<true>(done, f, channel * hxw + begin, count);
     to[2 * (begin / kChunk)] = sums.db;
     to[2 * (begin / kChunk) + 1] = sums.ds;
   }
@@ -316,14 +328,14 @@ template <class T>
 void WriteShared(const PlaneGroup<T>& group, Means means) {
   const Params& p = group.p;
   const Work& w = group.w;
-  const int64_t pieces = PiecesOfGroup(p, w);
-  ParallelFor(pieces, [&](int64_t i) {
-    const Piece piece = PieceOfGroup(p, w, pieces - 1 - i);
+  const auto write = [&](int64_t i) {
+    const Piece piece = PieceOfGroup(p, w, i);
     for (int64_t c = piece.channel + piece.count - 1; c >= piece.channel; --c) {
       group.WriteDx(c, piece.begin, piece.end, means);
     }
     if (w.stream) EndStream();
-  });
+  };
+  ParallelFor(PiecesOfGroup(p, w), write, Order::kBackwards);
 }
 
 template <class T>

@@ -257,8 +257,8 @@ HWY_INLINE void SumTile(VF* v, float* sums) {
 
 // What has less arithmetic than the second cache takes time calls up its own columns for the first one.
 template <Way way, class T>
-inline constexpr bool kWaits =
-    way == Way::kColumns || (way == Way::kLongRows && std::is_same_v<T, float>);
+inline constexpr bool kWaits = way == Way::kColumns ||
+                               (way == Way::kLongRows && std::is_same_v<T, float>);
 inline constexpr int64_t kNear = 2048;  // bytes
 
 // Two vectors of some rows at column i; p[k] + i is element i of row k. The sums of dgamma, where they are
@@ -514,7 +514,8 @@ void RowBlockOf(const Params& p, const Blocks& w, int64_t block, int64_t tile) {
   const int64_t end = std::min((block + 1) * w.rows, p.rows);
   Clear(sums, p.cols);
   for (int64_t i = block * w.rows; i < end; i += tile) {
-    const int64_t ahead = i + 2 * tile <= end ? tile * p.cols : 0;
+    // Beyond the end of the block, too: the next one is this thread's as a rule.
+    const int64_t ahead = i + 2 * tile <= p.rows ? tile * p.cols : 0;
     RowTile<way, T>(p, w, i, std::min(tile, end - i), ahead, sums);
   }
   if (w.stream) EndStream();
@@ -524,8 +525,8 @@ template <class T>
 void RowBlockOf(const Params& p, const Blocks& w, int64_t block) {
   const int64_t row_bytes = 2 * p.cols * static_cast<int64_t>(sizeof(T));
   const int64_t tile = std::clamp<int64_t>(kTileBytes / row_bytes, 2, kTileRows) & ~int64_t{1};
-  tile * row_bytes <= kTileBytes ? RowBlockOf<Way::kShortRows, T>(p, w, block, tile)
-                                 : RowBlockOf<Way::kLongRows, T>(p, w, block, tile);
+  tile* row_bytes <= kTileBytes ? RowBlockOf<Way::kShortRows, T>(p, w, block, tile)
+                                : RowBlockOf<Way::kLongRows, T>(p, w, block, tile);
 }
 
 template <class T>
@@ -597,7 +598,6 @@ float MeanOfChunks(const Params& p, const Group& group, int64_t i) {
   return MeanOf(total, p.cols);
 }
 
-// Pieces run backwards: the end of the group was read last.
 template <class ForEach>
 void RunColumns(const Params& p, Group group, int64_t rows_of_group, const ForEach& for_each) {
   const auto dots = HWY_DYNAMIC_DISPATCH(GroupDots);
@@ -605,9 +605,12 @@ void RunColumns(const Params& p, Group group, int64_t rows_of_group, const ForEa
   const int64_t pieces = CeilDiv(p.cols, kPiece);
   for (group.first = 0; group.first < p.rows; group.first += rows_of_group) {
     group.rows = std::min(rows_of_group, p.rows - group.first);
-    for_each(group.chunks * CeilDiv(group.rows, kDotRows), [&](int64_t i) { dots(p, group, i); });
+    for_each(
+        group.chunks * CeilDiv(group.rows, kDotRows), [&](int64_t i) { dots(p, group, i); },
+        Order::kForwards);
     for (int64_t i = 0; i < group.rows; ++i) group.means[i] = MeanOfChunks(p, group, i);
-    for_each(pieces, [&](int64_t i) { columns(p, group, pieces - 1 - i); });
+    for_each(
+        pieces, [&](int64_t i) { columns(p, group, i); }, Order::kBackwards);
   }
 }
 
@@ -622,7 +625,7 @@ void RunSmall(const Params& p) {
   float means[kSums];
   const int64_t chunks = Chunks(p);
   RunColumns(p, {0, 0, chunks, sums, means, false}, kSums / chunks,
-             [](int64_t tasks, const auto& task) {
+             [](int64_t tasks, const auto& task, Order) {
                for (int64_t i = 0; i < tasks; ++i) task(i);
              });
 }
@@ -644,7 +647,7 @@ void RunByColumns(const Params& p) {
   const int64_t rows = RowsOfGroup(p);
   float* const sums = static_cast<float*>(p.scratch);
   RunColumns(p, {0, 0, Chunks(p), sums, sums + rows * Chunks(p), Streams(p)}, rows,
-             [](int64_t tasks, const auto& task) { ParallelFor(tasks, task); });
+             [](int64_t tasks, const auto& task, Order order) { ParallelFor(tasks, task, order); });
 }
 
 // ---- By blocks of rows ----
