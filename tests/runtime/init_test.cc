@@ -423,6 +423,23 @@ TEST(ErrorText, BelongsToTheThread) {
   EXPECT_EQ(aclGetRecentErrMsg(), nullptr);
 }
 
+// When the thread's own text is gone already.
+TEST(ErrorText, FailuresAtTheEndOfAThreadHaveOne) {
+  static std::string text;
+  struct AtEnd {
+    bool armed = false;
+    ~AtEnd() {
+      if (aclrtSetDevice(99) == 107001) text = RecentText();
+    }
+  };
+  InNewThread([] {
+    static thread_local AtEnd at_end;  // made before the thread's text: it ends behind it
+    at_end.armed = true;
+    EXPECT_EQ(aclrtSetDevice(98), 107001);
+  });
+  EXPECT_NE(text.find("99"), std::string::npos) << text;
+}
+
 TEST(ErrorText, DoesNotPileUp) {
   for (int i = 0; i < 10000; ++i) EXPECT_EQ(aclrtSetDevice(-1), 107001);
   EXPECT_LT(std::string(aclGetRecentErrMsg()).size(), 64u * 1024);
