@@ -157,9 +157,11 @@ Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t*
   return {};
 }
 
-void FollowTensor(const void* handle, uint32_t repointed, void** address) {
+bool FollowTensor(const void* handle, uint32_t repointed, void** address) {
   const Tensor* tensor = Tensors().Get(handle);
-  if (tensor && tensor->repointed != repointed) *address = tensor->data;
+  if (!tensor || tensor->repointed == repointed) return false;
+  *address = tensor->data;
+  return true;
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ aclnnStatus SetAddress(const char* function, Role role, aclOpExecutor* handle, s
     ref->handle = tensor_handle;
     ref->address = address;
     ref->repointed = tensor->repointed;
+    executor->repointed = true;
     tensor->data = address;
     return {};
   });

@@ -240,7 +240,7 @@ TEST_F(ExecutorTest, ExecutorOfAnotherOperator) {
                        .get_workspace_size = nullptr,
                        .run = nullptr,
                        .abi_kinds = {}};
-  const FollowTensor none = [](const void*, uint32_t, void**) {};
+  const FollowTensor none = [](const void*, uint32_t, void**) { return false; };
   EluCall call(8);
   const Status status = RunExecutor(other, nullptr, 0, call.Plan(), stream(), none);
   EXPECT_EQ(status.code(), 561103);
@@ -429,6 +429,36 @@ TEST_F(ExecutorTest, PendingRunsKeepTheirAddresses) {
     EXPECT_EQ(dx[i].Read(), std::vector<float>(33, static_cast<float>(2 * i))) << i;
   }
   EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
+}
+
+// Phase 1 would have packed for such addresses; now only what needs no packing can run.
+TEST_F(ExecutorTest, NewAddressesMustNotOverlapUnlessExactly) {
+  EluCall call(64);
+  aclOpExecutor* const executor = call.PlanRepeatable();
+  ASSERT_EQ(aclSetOutputTensorAddr(executor, 0, call.grad_input, call.dy.data() + 1), 0);
+  EXPECT_EQ(call.Run(stream()), 161002);
+  ExpectText("aclnnEluBackward: gradInput must not overlap gradOutput at addresses set after phase 1");
+  ASSERT_EQ(aclSetOutputTensorAddr(executor, 0, call.grad_input, call.dy.data()), 0);
+  EXPECT_EQ(call.Run(stream()), 0) << TakeText();
+  Sync();
+  EXPECT_EQ(call.dy.Read()[63], 126);
+  ASSERT_EQ(aclSetRawTensorAddr(call.self, call.dy.data() + 32), 0);
+  EXPECT_EQ(call.Run(stream()), 161002);
+  ExpectText("gradInput must not overlap selfOrResult");
+  ASSERT_EQ(aclSetRawTensorAddr(call.grad_input, call.dx.data()), 0);
+  EXPECT_EQ(call.Run(stream()), 0) << TakeText();
+  Sync();
+  EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
+}
+
+TEST_F(ExecutorTest, AnAddressOfPhaseTwoMustNotOverlapEither) {
+  EluCall call(64);
+  ASSERT_EQ(aclSetRawTensorAddr(call.grad_input, nullptr), 0);
+  call.Plan();
+  ASSERT_EQ(aclSetRawTensorAddr(call.grad_input, call.x.data() + 1), 0);
+  EXPECT_EQ(call.Run(stream()), 161002);
+  ExpectText("gradInput must not overlap selfOrResult");
+  EXPECT_EQ(call.Run(stream()), 561103) << "a failed phase 2 consumes";
 }
 
 // ---- threads and lifetimes ----
