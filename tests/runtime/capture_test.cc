@@ -3,6 +3,7 @@
 //
 // spec/runtime/semantics.md 8: graph capture.
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -275,6 +276,35 @@ TEST_F(CaptureTest, RunningModelsCannotBeDestroyed) {
     EXPECT_ACL_FAILURE(107037, aclmdlRIDestroy(model), "still running");
   }
   EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+}
+
+TEST_F(CaptureTest, AbortEndsAWaitInAReplay) {
+  ANYACL_CPU_ONLY("a GPU waits by itself");
+  aclmdlRI model = nullptr;
+  ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
+  ASSERT_EQ(aclrtValueWait(a_, 77, ACL_STREAM_WAIT_VALUE_EQ, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRIExecuteAsync(model, other_), ACL_SUCCESS);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it has begun
+  EXPECT_EQ(aclrtStreamAbort(other_), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(other_, 5000), 107023);
+  EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+}
+
+TEST_F(CaptureTest, AbortEndsABlockingCallbackInAReplay) {
+  ANYACL_CPU_ONLY("a graph of the GPU calls the host on a thread of the driver");
+  const auto nobody = static_cast<uint64_t>(-1);  // no thread ever asks for it
+  aclmdlRI model = nullptr;
+  ASSERT_EQ(aclrtSubscribeReport(nobody, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
+  ASSERT_EQ(aclrtLaunchCallback([](void*) {}, nullptr, ACL_CALLBACK_BLOCK, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRIExecuteAsync(model, other_), ACL_SUCCESS);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it has begun
+  EXPECT_EQ(aclrtStreamAbort(other_), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(other_, 5000), 107023);
+  EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+  EXPECT_EQ(aclrtUnSubscribeReport(nobody, stream_), ACL_SUCCESS);
 }
 
 // The stream of another life must not find itself in the capture of the one before.
