@@ -252,6 +252,21 @@ TEST(Hooks, RunInsideInitOrAtOnce) {
 
 // --- exit and fork ---
 
+TEST(Hooks, AFailureAtTheEndStopsNoOther) {
+  EXPECT_IN_FRESH_PROCESS({
+    Seen end;
+    int32_t device = -1;
+    const aclFinalizeCallbackFunc fail = [](void*) -> aclError { return 100001; };
+    CHILD_OK(aclInit(ConfigFile("{\"defaultDevice\": {\"default_device\": \"0\"}}").c_str()));
+    CHILD_OK(aclFinalizeCallbackRegister(ACL_REG_TYPE_OTHER, fail, nullptr));
+    CHILD_OK(aclFinalizeCallbackRegister(ACL_REG_TYPE_OTHER, OnFinalize, &end));
+    CHILD_EQ(aclFinalize(), 100001);
+    CHILD_EQ(end.calls, 1);
+    CHILD_EQ(aclrtGetDevice(&device), 107002);  // no default device any more
+    CHILD_EQ(aclFinalize(), 100037);
+  });
+}
+
 void SleepForever(void*) {
   while (true) pause();
 }
