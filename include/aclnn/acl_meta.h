@@ -157,6 +157,9 @@ ACLNN_API aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor);
 ACLNN_API aclnnStatus aclDestroyOpExecutor(aclOpExecutor* executor);
 
 // ---- New addresses for a repeatable executor ----
+//
+// Phase 2 refuses them with 161002 when an output would overlap another tensor in a way that phase 1 has not seen.
+// Exactly the memory of an input is fine for the element-wise operators.
 
 // New address for the n-th input; list elements count one by one.
 ACLNN_API aclnnStatus aclSetInputTensorAddr(

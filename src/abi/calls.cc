@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 #include "abi/objects.h"
 #include "core/border.h"
 #include "core/codes.h"
@@ -18,28 +20,53 @@ namespace {
 using contract::ArgKind;
 using contract::Value;
 
-template <class Table, class T>
-void BindHandle(const Table& table, const void* handle, const T** object, Value* value) {
-  if (!handle) {
-    value->state = Value::State::kNull;
-    return;
+// Arrays have their values on the heap, and another thread may destroy them in the middle of a call.
+class ArrayPins {
+ public:
+  ArrayPins() = default;
+  ~ArrayPins() {
+    for (const Pin& pin : std::span(pins_, count_)) pin.release(pin.array);
   }
-  *object = table.Get(handle);
-  if (!*object) value->state = Value::State::kDead;
+  ArrayPins(const ArrayPins&) = delete;
+  ArrayPins& operator=(const ArrayPins&) = delete;
+
+  template <class T, HandleKind kind>
+  const T* Add(HandleTable<T, kind>& table, const void* handle) {
+    T* const array = table.Pin(handle);
+    if (!array) return nullptr;
+    pins_[count_++] = {array, [](void* pinned) {
+                         LeakedTable<HandleTable<T, kind>>().Release(static_cast<T*>(pinned));
+                       }};
+    return array;
+  }
+
+ private:
+  struct Pin {
+    void* array;
+    void (*release)(void*);
+  };
+  size_t count_ = 0;
+  Pin pins_[kMaxArgs];  // only the first count_ are ever read
+};
+
+template <class T>
+void BindObject(const void* handle, const T* found, const T** object, Value* value) {
+  *object = found;
+  if (!found) value->state = handle ? Value::State::kDead : Value::State::kNull;
 }
 
-void Bind(ArgKind kind, const RawArg& arg, Value* value) {
+void Bind(ArgKind kind, const RawArg& arg, ArrayPins* pins, Value* value) {
   value->state = Value::State::kGiven;
   switch (kind) {
     case ArgKind::kInput:
     case ArgKind::kOutput:
-      return BindHandle(Tensors(), arg.handle, &value->tensor, value);
+      return BindObject(arg.handle, Tensors().Get(arg.handle), &value->tensor, value);
     case ArgKind::kScalar:
-      return BindHandle(Scalars(), arg.handle, &value->scalar, value);
+      return BindObject(arg.handle, Scalars().Get(arg.handle), &value->scalar, value);
     case ArgKind::kBoolArray:
-      return BindHandle(BoolArrays(), arg.handle, &value->bools, value);
+      return BindObject(arg.handle, pins->Add(BoolArrays(), arg.handle), &value->bools, value);
     case ArgKind::kIntArray:
-      return BindHandle(IntArrays(), arg.handle, &value->ints, value);
+      return BindObject(arg.handle, pins->Add(IntArrays(), arg.handle), &value->ints, value);
     case ArgKind::kInt:
       value->integer = arg.integer;
       return;
@@ -132,7 +159,10 @@ Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t*
     ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, result));
   }
   Value values[kMaxArgs];
-  for (size_t i = 0; i < args.size(); ++i) Bind(contract.args()[i].kind, args.begin()[i], &values[i]);
+  ArrayPins pins;
+  for (size_t i = 0; i < args.size(); ++i) {
+    Bind(contract.args()[i].kind, args.begin()[i], &pins, &values[i]);
+  }
   const contract::Values bound(values, args.size());
   const Backend& backend = runtime::CurrentBackend();
   const Product product = CurrentProduct();
@@ -157,9 +187,11 @@ Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t*
   return {};
 }
 
-void FollowTensor(const void* handle, uint32_t repointed, void** address) {
+bool FollowTensor(const void* handle, uint32_t repointed, void** address) {
   const Tensor* tensor = Tensors().Get(handle);
-  if (tensor && tensor->repointed != repointed) *address = tensor->data;
+  if (!tensor || tensor->repointed == repointed) return false;
+  *address = tensor->data;
+  return true;
 }
 
 }  // namespace

@@ -22,8 +22,10 @@ Status NoExecutor(const char* function, const aclOpExecutor* handle) {
   return Status(code::kInnerNull, fmt::format("{}: executor was already run or destroyed", function));
 }
 
-Status FindExecutor(const char* function, const aclOpExecutor* handle, Executor** executor) {
-  *executor = handle ? Executors().Get(handle) : nullptr;
+using PinnedExecutor = ExecutorTable::Pinned;  // another thread may run or destroy it meanwhile
+
+Status FindExecutor(const char* function, const aclOpExecutor* handle, PinnedExecutor* executor) {
+  *executor = PinnedExecutor(Executors(), handle);
   return *executor ? Status() : NoExecutor(function, handle);
 }
 
@@ -45,7 +47,7 @@ Executor::TensorRef* FindTensor(Executor& executor, Role role, size_t index) {
 aclnnStatus SetAddress(const char* function, Role role, aclOpExecutor* handle, size_t index,
                        aclTensor* tensor_handle, void* address) noexcept {
   return Border(function, kAclnnBorder, [&]() -> Status {
-    Executor* executor = nullptr;
+    PinnedExecutor executor;
     ANYACL_RETURN_IF_ERROR(FindExecutor(function, handle, &executor));
     if (!tensor_handle) {
       return Status(code::kInnerNull, fmt::format("{}: tensor must not be null", function));
@@ -54,7 +56,7 @@ aclnnStatus SetAddress(const char* function, Role role, aclOpExecutor* handle, s
     if (!tensor) {
       return Status(code::kInvalid, fmt::format("{}: tensor is not a live aclTensor", function));
     }
-    Executor::TensorRef* ref = FindTensor(*executor, role, index);
+    Executor::TensorRef* ref = FindTensor(*executor.get(), role, index);
     if (!ref) {
       return Status(code::kInvalid, fmt::format("{}: index must name a tensor argument of {}, got {}",
                                                 function, executor->plan.op->contract.op(), index));
@@ -66,6 +68,7 @@ aclnnStatus SetAddress(const char* function, Role role, aclOpExecutor* handle, s
     ref->handle = tensor_handle;
     ref->address = address;
     ref->repointed = tensor->repointed;
+    executor->repointed = true;
     tensor->data = address;
     return {};
   });
@@ -75,7 +78,7 @@ aclnnStatus SetAddress(const char* function, Role role, aclOpExecutor* handle, s
 aclnnStatus SetDynamicAddress(const char* function, aclOpExecutor* handle, size_t index,
                               const aclTensorList* tensors) noexcept {
   return Border(function, kAclnnBorder, [&]() -> Status {
-    Executor* executor = nullptr;
+    PinnedExecutor executor;
     ANYACL_RETURN_IF_ERROR(FindExecutor(function, handle, &executor));
     if (!tensors) {
       return Status(code::kInnerNull, fmt::format("{}: tensors must not be null", function));
@@ -104,7 +107,7 @@ using anyacl::abi::SetDynamicAddress;
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
   constexpr const char* kName = "aclSetAclOpExecutorRepeatable";
   return anyacl::Border(kName, anyacl::kAclnnBorder, [&]() -> anyacl::Status {
-    anyacl::Executor* found = nullptr;
+    anyacl::abi::PinnedExecutor found;
     ANYACL_RETURN_IF_ERROR(anyacl::abi::FindExecutor(kName, executor, &found));
     found->repeatable.store(true, std::memory_order_release);
     return {};

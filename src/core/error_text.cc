@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/log.h"
+#include "core/thread_value.h"
 
 namespace anyacl::error_text {
 namespace {
@@ -25,18 +26,11 @@ struct Text {
 
 std::atomic<bool> process_scope{false};
 
-// A flag without a destructor: calls may still fail when a thread, or the process, is taken down.
-constinit thread_local bool thread_text_is_gone = false;
-
-struct ThreadText : Text {
-  ~ThreadText() { thread_text_is_gone = true; }
-};
-
 Text& Scope() {
   static Text* const process_text = new Text;
-  if (process_scope.load(std::memory_order_relaxed) || thread_text_is_gone) return *process_text;
-  thread_local ThreadText thread_text;
-  return thread_text;
+  Text* const thread_text =
+      process_scope.load(std::memory_order_relaxed) ? nullptr : ThreadValue<Text>();
+  return thread_text ? *thread_text : *process_text;
 }
 
 std::string Now() {

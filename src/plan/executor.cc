@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <span>
 
 #include "core/codes.h"
 #include "runtime/submit.h"
@@ -58,11 +59,45 @@ Status CheckWorkspace(const char* op, const Plan& plan, const void* workspace, u
   return {};
 }
 
+// True when the kernel may write the one while it reads the other: they lie apart, or an element-wise kernel takes
+// both as one. Views of a group that were not packed have the same strides.
+bool MayWriteBeside(const Plan::Pointer& output, const Plan::Pointer& other, bool other_is_output,
+                    void* const* addresses) {
+  const auto begin_of = [&](const Plan::Pointer& p) {
+    return reinterpret_cast<uintptr_t>(addresses[p.tensor]) + static_cast<uintptr_t>(p.offset);
+  };
+  const uintptr_t written = begin_of(output);
+  const uintptr_t touched = begin_of(other);
+  if (written + output.bytes <= touched || touched + other.bytes <= written) return true;
+  return output.group != 0 && output.group == other.group && !other_is_output &&
+         written == touched && output.bytes == other.bytes;
+}
+
+// For addresses that phase 1 has not seen: it would have packed an output that meets another tensor.
+Status CheckApart(const char* op, const Executor& executor, void* const* addresses) {
+  const Executor::TensorRef* const tensors = executor.tensors;
+  const std::span pointers(executor.plan.pointers, executor.plan.pointer_count);
+  for (const Plan::Pointer& output : pointers) {
+    if (output.tensor < 0 || !tensors[output.tensor].is_output) continue;
+    for (const Plan::Pointer& other : pointers) {
+      if (other.tensor < 0 || other.tensor == output.tensor) continue;
+      if (MayWriteBeside(output, other, tensors[other.tensor].is_output, addresses)) continue;
+      return Status(code::kInvalid,
+                    fmt::format("{}: {} must not overlap {} at addresses set after phase 1, got {} and {}; a new "
+                                "phase 1 with these addresses allows it",
+                                op, tensors[output.tensor].name, tensors[other.tensor].name,
+                                fmt::ptr(addresses[output.tensor]), fmt::ptr(addresses[other.tensor])));
+    }
+  }
+  return {};
+}
+
 Status ResolveAddresses(const char* op, const Executor& executor, FollowTensor follow, Run* run) {
+  bool repointed = executor.repointed;
   for (int i = 0; i < executor.tensor_count; ++i) {
     const Executor::TensorRef& t = executor.tensors[i];
     void* address = t.address;
-    if (t.given) follow(t.handle, t.repointed, &address);
+    if (t.given && follow(t.handle, t.repointed, &address)) repointed = true;
     if (t.needs_memory && !address) {
       return Status(code::kNull, fmt::format("{}: {} has elements but its data pointer is null", op, t.name));
     }
@@ -72,6 +107,7 @@ Status ResolveAddresses(const char* op, const Executor& executor, FollowTensor f
     }
     run->addresses[i] = address;
   }
+  if (repointed) [[unlikely]] return CheckApart(op, executor, run->addresses);
   return {};
 }
 

@@ -33,6 +33,7 @@ struct Executor {
   Plan plan;
   TensorRef tensors[kMaxTensors];
   int tensor_count = 0;
+  bool repointed = false;  // an address was set here since phase 1
   std::atomic<bool> repeatable{false};
 };
 
@@ -40,9 +41,9 @@ struct Executor {
 using ExecutorTable = HandleTable<Executor, HandleKind::kExecutor>;
 ExecutorTable& Executors();
 
-// Takes a tensor's present address if the tensor itself was given another one since; a destroyed tensor keeps the
-// one of phase 1. The room of handles provides it, because plans know no handles.
-using FollowTensor = void (*)(const void* tensor_handle, uint32_t repointed, void** address);
+// Takes a tensor's present address if the tensor itself was given another one since, and says so; a destroyed tensor
+// keeps the one of phase 1. The room of handles provides it, because plans know no handles.
+using FollowTensor = bool (*)(const void* tensor_handle, uint32_t repointed, void** address);
 
 // Phase 2: checks what protects memory, consumes the executor unless it is repeatable, enqueues the plan.
 Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size, void* executor,

@@ -80,10 +80,13 @@ bool PlanBuilder::IsOutput(int arg) const {
   return op_.contract.args()[arg].kind == contract::ArgKind::kOutput;
 }
 
-void PlanBuilder::AddPointer(const void* member, int tensor, int64_t offset) {
-  const auto at = static_cast<const unsigned char*>(member) - plan_.params;
-  plan_.pointers[plan_.pointer_count++] = {static_cast<uint16_t>(at), static_cast<int16_t>(tensor),
-                                           offset};
+void PlanBuilder::AddPointer(const void* member, Plan::Pointer source) {
+  source.member = static_cast<uint16_t>(static_cast<const unsigned char*>(member) - plan_.params);
+  plan_.pointers[plan_.pointer_count++] = source;
+}
+
+void PlanBuilder::AddScratch(const void* member, int64_t offset) {
+  AddPointer(member, {.member = 0, .tensor = -1, .group = 0, .offset = offset, .bytes = 0});
 }
 
 int64_t PlanBuilder::Book(int64_t bytes) {
@@ -109,12 +112,16 @@ void PlanBuilder::Scratch(const char* name, int64_t bytes, void*& member) {
     log::Write(log::Level::kDebug,
                fmt::format("{}: scratch {} {} bytes", op_.contract.op(), name, bytes));
   }
-  AddPointer(&member, -1, Book(bytes));
+  AddScratch(&member, Book(bytes));
 }
 
-void PlanBuilder::BindDirect(const Slot& slot) {
+void PlanBuilder::BindDirect(const Slot& slot, uint16_t group) {
   const Tensor& t = TensorOf(slot.arg);
-  AddPointer(slot.member, op_.contract.TensorIndex(slot.arg), t.offset * static_cast<int64_t>(SizeOf(t.dtype)));
+  AddPointer(slot.member, {.member = 0,
+                           .tensor = static_cast<int16_t>(op_.contract.TensorIndex(slot.arg)),
+                           .group = group,
+                           .offset = t.offset * static_cast<int64_t>(SizeOf(t.dtype)),
+                           .bytes = spans_[slot.arg].bytes});
 }
 
 // `dense`: strides in the workspace.
@@ -122,7 +129,7 @@ void PlanBuilder::BindPacked(const Slot& slot, const Dims& dense) {
   const Tensor& t = TensorOf(slot.arg);
   const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
   const int64_t scratch = Book(spans_[slot.arg].bytes);
-  AddPointer(slot.member, -1, scratch);
+  AddScratch(slot.member, scratch);
   Plan::Pack pack{op_.contract.TensorIndex(slot.arg), t.offset * size, scratch, {}};
   pack.copy.dims = t.dims;
   pack.copy.element_size = static_cast<int>(size);
@@ -164,10 +171,12 @@ bool PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
   // A packed tensor is row-major, so one unsafe output makes all tensors of the group row-major.
   bool one_order = ShareDenseOrder({tensors, static_cast<size_t>(count)});
   for (const Slot& slot : group) one_order = one_order && safe(slot);
+  ++groups_;
   for (const Slot& slot : group) {
     const Tensor& t = TensorOf(slot.arg);
-    one_order || (spans_[slot.arg].row_major && safe(slot)) ? BindDirect(slot)
-                                                 : BindPacked(slot, ContiguousStrides(t.dims));
+    one_order || (spans_[slot.arg].row_major && safe(slot))
+        ? BindDirect(slot, groups_)
+        : BindPacked(slot, ContiguousStrides(t.dims));
   }
   return one_order;
 }

@@ -34,7 +34,9 @@ struct Plan {
   struct Pointer {
     uint16_t member;  // its byte offset in Params
     int16_t tensor;   // index of a tensor argument, or -1: the workspace
+    uint16_t group;   // tensors of one group may be exactly each other; 0: none
     int64_t offset;   // bytes behind that base
+    int64_t bytes;    // of the tensor, which lie densely there
   };
   // A view copied into the workspace before the kernel, or out of it afterwards.
   struct Pack {
@@ -93,7 +95,7 @@ class PlanBuilder {
   // Binds one tensor that the kernel takes as dense row-major.
   void BindContiguous(Slot slot);
 
-  // Binds one tensor as it lies, for kernels that know its layout.
+  // Binds one dense tensor as it lies, for kernels that know its layout.
   void BindAsIs(Slot slot);
 
   // Binds an output that the kernel writes in the dense memory order of `model`, a tensor of its shape. It
@@ -120,15 +122,17 @@ class PlanBuilder {
   bool OverlapsOthers(int arg, std::span<const Slot> group) const;
   bool RequireAddressable(int arg);
   bool CountBytes(int arg);  // false: not addressable
-  void BindDirect(const Slot& slot);
+  void BindDirect(const Slot& slot, uint16_t group = 0);
   void BindPacked(const Slot& slot, const Dims& dense);
-  void AddPointer(const void* member, int tensor, int64_t offset);
+  void AddPointer(const void* member, Plan::Pointer source);
+  void AddScratch(const void* member, int64_t offset);
   int64_t Book(int64_t bytes);
 
   const Operator& op_;
   contract::Values values_;
   Plan& plan_;
   Span spans_[kMaxArgs];  // per argument
+  uint16_t groups_ = 0;
   Status problem_;  // first failure of the booking calls above; ChooseKernel reports it
 };
 

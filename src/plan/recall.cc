@@ -10,6 +10,7 @@
 #include <span>
 
 #include "core/log.h"
+#include "core/thread_value.h"
 
 namespace anyacl {
 namespace {
@@ -21,18 +22,11 @@ constexpr int kCallBits = 6;  // 64 calls of one thread, some 2 KiB each
 
 struct Memory {
   std::unique_ptr<RememberedCall> calls[1 << kCallBits];
-  ~Memory();
 };
 
-// A flag without a destructor: functions that run at the end of a thread may still make calls.
-thread_local bool memory_is_gone = false;
-
-Memory::~Memory() { memory_is_gone = true; }
-
 std::unique_ptr<RememberedCall>* PlaceOf(const CallDescription& description) {
-  if (memory_is_gone) return nullptr;
-  static thread_local Memory memory;
-  return &memory.calls[description.hash() >> (64 - kCallBits)];
+  Memory* const memory = ThreadValue<Memory>();
+  return memory ? &memory->calls[description.hash() >> (64 - kCallBits)] : nullptr;
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ int32_t HandOver(Work& work, const Launch&) {
   All().waiting[thread->second].push_back(callback);
   All().changed.notify_all();
   if (!launched.blocks) return 0;
-  All().changed.wait(lock, [&] { return callback->done || launched.stream->Aborting(); });
+  const Stream& runner = Stream::RunnerOf(*launched.stream);
+  All().changed.wait(lock, [&] { return callback->done || runner.Aborting(); });
   if (!callback->done) DropBlocking(launched.stream);
   return callback->dropped ? code::kRtNoSubscription : 0;
 }

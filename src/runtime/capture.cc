@@ -35,14 +35,20 @@ Captures& Active() {
 std::atomic<uint32_t> next_model_id{0};
 constinit thread_local CaptureMode thread_mode = CaptureMode::kGlobal;
 
+// False when there are none.
 template <class Matches>
-bool AnyActive(Matches&& matches) {
+bool InvalidateAll(Matches&& matches) {
   Captures& captures = Active();
   if (captures.count.load(std::memory_order_acquire) == 0) [[likely]]
     return false;
   const std::lock_guard lock(captures.mutex);
-  return std::any_of(captures.list.begin(), captures.list.end(),
-                     [&](const auto& capture) { return matches(*capture); });
+  bool any = false;
+  for (const auto& capture : captures.list) {
+    if (!matches(*capture)) continue;
+    capture->Invalidate();
+    any = true;
+  }
+  return any;
 }
 
 void Merge(const Seen& from, Seen* to) {
@@ -83,7 +89,7 @@ Status DestroyModel(const char* function, void* handle) {
 }
 
 Status Replay(const char* function, const PinnedModel& model, Stream* stream) {
-  ANYACL_RETURN_IF_ERROR(RequireNotCaptured(function, *stream));
+  ANYACL_RETURN_IF_ERROR(ForbidWhenCaptured(function, *stream));
   if (model->device != stream->device()) {
     return Fail(code::kRtStreamContext, function,
                 "modelRI was captured on device {}, but the stream is of device {}", model->device,
@@ -118,19 +124,26 @@ Status RequireNotCaptured(const char* function, const Stream& stream) {
   return Fail(code::kRtStreamCaptured, function, "stream {} is being captured", stream.id());
 }
 
+Status ForbidWhenCaptured(const char* function, const Stream& stream) {
+  Status status = RequireNotCaptured(function, stream);
+  if (!status.ok()) GraphCapture::Invalidate(stream);
+  return status;
+}
+
 Status RequireNoCaptureOn(const char* function, int device) {
-  if (!AnyActive([&](const GraphCapture& c) { return c.device() == device; })) return Status();
+  if (!InvalidateAll([&](const GraphCapture& c) { return c.device() == device; })) return Status();
   return Fail(code::kRtStreamCaptured, function, "a stream of device {} is being captured", device);
 }
 
 Status RequireMayUseDefault(const char* function, const Context* context) {
-  if (!AnyActive([&](const GraphCapture& c) { return c.context() == context; })) return Status();
+  if (!InvalidateAll([&](const GraphCapture& c) { return c.context() == context; }))
+    return Status();
   return Fail(code::kRtCaptureImplicit, function,
               "the default stream must not be used while a stream of its context is captured");
 }
 
 Status RequireMaySynchronize(const char* function) {
-  if (!AnyActive(BlocksSynchronousCalls)) return Status();
+  if (!InvalidateAll(BlocksSynchronousCalls)) return Status();
   return Fail(code::kRtCaptureMode, function,
               "a synchronous call is not allowed while a stream is captured in this mode");
 }
@@ -163,14 +176,26 @@ Status GraphCapture::Begin(const char* function, Stream* stream, CaptureMode mod
   return Status();
 }
 
+void GraphCapture::Invalidate(const Stream& stream) {
+  if (const auto capture = Of(stream)) capture->Invalidate();
+}
+
+Status GraphCapture::CheckValid(const char* function) const {
+  if (!invalid()) [[likely]]
+    return Status();
+  return Fail(code::kRtCaptureInvalidated, function,
+              "the capture was made invalid by a call that failed in it");
+}
+
 Status GraphCapture::Add(Stream* stream, const Work& work, Where where) {
   const std::lock_guard lock(mutex_);
   if (!active()) return Fail(code::kRtCaptureInvalidated, work.label, "the capture has ended");
+  ANYACL_RETURN_IF_ERROR(CheckValid(work.label));
   Status status = recording_->Add(stream->engine(), work, where);
   if (status.ok()) {
     ++members_[stream].added;
   } else {
-    invalid_.store(true, std::memory_order_release);
+    Invalidate();
   }
   return status;
 }
@@ -185,33 +210,41 @@ std::shared_ptr<GraphCapture> GraphCapture::Of(const Stream& stream) {
   return nullptr;
 }
 
-std::shared_ptr<GraphCapture::Point> GraphCapture::PointOf(Stream* stream) {
+Status GraphCapture::PointOf(const char* function, Stream* stream, std::shared_ptr<Point>* point) {
   const std::shared_ptr<GraphCapture> capture = Of(*stream);
   if (!capture) [[likely]]
-    return nullptr;
+    return Status();
   const std::lock_guard lock(capture->mutex_);
-  if (!capture->active()) return nullptr;
-  auto point = std::make_shared<Point>();
+  if (!capture->active()) return Status();
+  ANYACL_RETURN_IF_ERROR(capture->CheckValid(function));
   const Member& member = capture->members_[stream];
-  point->capture = capture;
-  point->number = capture->recording_->Point(stream->engine());
-  point->seen = member.seen;
-  point->seen[stream] = member.added;
-  return point;
+  *point = std::make_shared<Point>();
+  (*point)->capture = capture;
+  (*point)->number = capture->recording_->Point(stream->engine());
+  (*point)->seen = member.seen;
+  (*point)->seen[stream] = member.added;
+  return Status();
 }
 
 Status GraphCapture::Join(const char* function, Stream* stream, const Point& point) {
   if (stream->capture() && stream->capture() != this) {
+    Invalidate();
+    Invalidate(*stream);
     return Fail(code::kRtCaptureConflict, function,
                 "stream {} and the event belong to two captures", stream->id());
   }
   if (stream->settings().is_default) {
+    Invalidate();
     return Fail(code::kRtCaptureImplicit, function, "the default stream cannot join a capture");
   }
   const std::lock_guard lock(mutex_);
   if (!active())
     return Fail(code::kRtEventCaptured, function, "the capture of the event has ended");
-  ANYACL_RETURN_IF_ERROR(recording_->Join(stream->engine(), point.number));
+  ANYACL_RETURN_IF_ERROR(CheckValid(function));
+  if (Status status = recording_->Join(stream->engine(), point.number); !status.ok()) {
+    Invalidate();
+    return status;
+  }
   Merge(point.seen, &members_[stream].seen);
   stream->set_capture(this);
   return Status();
@@ -262,11 +295,8 @@ Status GraphCapture::Close(const char* function, bool keep) {
     if (!active()) {
       return Fail(code::kRtStreamNotCaptured, function, "another thread has ended the capture");
     }
-    if (keep) status = CheckJoined(function);
-    if (invalid()) {
-      status = Fail(code::kRtCaptureInvalidated, function,
-                    "the capture was made invalid by a call that failed in it");
-    }
+    status = CheckValid(function);
+    if (keep && status.ok()) status = CheckJoined(function);
     keep = keep && status.ok();
     Status ended = recording_->End(origin_->engine(), keep);
     if (keep && !ended.ok()) status = Fail(ended.code(), function, "{}", ended.message());

@@ -5,6 +5,8 @@
 //
 // Other streams join a capture by waiting for an event that one of its streams recorded, and must be joined back
 // the same way. Every stream of a capture knows how much of the others its own end has seen.
+//
+// A call that a capture forbids makes it invalid (docs/decisions/0005): it takes nothing more, and its end fails.
 #ifndef ANYACL_RUNTIME_CAPTURE_H_
 #define ANYACL_RUNTIME_CAPTURE_H_
 
@@ -56,8 +58,11 @@ class GraphCapture {
   Status Add(Stream* stream, const Work& work, Where where);
   Status Join(const char* function, Stream* stream, const Point& point);
 
-  // The point behind what a stream of an active capture has added; null when it is not being captured.
-  static std::shared_ptr<Point> PointOf(Stream* stream);
+  // The point behind what a stream of an active capture has added; stays null when it is not being captured.
+  static Status PointOf(const char* function, Stream* stream, std::shared_ptr<Point>* point);
+
+  void Invalidate() { invalid_.store(true, std::memory_order_release); }
+  static void Invalidate(const Stream& stream);  // the capture of the stream, if any
 
   bool active() const { return active_.load(std::memory_order_acquire); }
   bool invalid() const { return invalid_.load(std::memory_order_acquire); }
@@ -72,6 +77,7 @@ class GraphCapture {
     Seen seen;
   };
 
+  Status CheckValid(const char* function) const;
   Status CheckMayEnd(const char* function, const Stream& stream) const;
   Status CheckJoined(const char* function) const;
   Status Close(const char* function, bool keep);
@@ -88,8 +94,11 @@ class GraphCapture {
   std::map<Stream*, Member> members_;
 };
 
-// What must not be done while something is being captured; ok, and one load, when nothing is.
-Status RequireNotCaptured(const char* function, const Stream& stream);      // 107027
+// 107027 for a stream that is being captured, which goes on.
+Status RequireNotCaptured(const char* function, const Stream& stream);
+
+// What a capture forbids, which makes it invalid; ok, and one load, when nothing is being captured.
+Status ForbidWhenCaptured(const char* function, const Stream& stream);      // 107027
 Status RequireNoCaptureOn(const char* function, int device);                // 107027
 Status RequireMayUseDefault(const char* function, const Context* context);  // 107031
 Status RequireMaySynchronize(const char* function);                         // 107030

@@ -102,7 +102,8 @@ std::optional<Record> RecordOf(const PinnedEvent& event) {
   return event->record;
 }
 
-Status Captured(const char* function, const PinnedEvent& event) {
+Status Captured(const char* function, const PinnedEvent& event, const Record& record) {
+  record.captured->capture->Invalidate();
   return Fail(code::kRtEventCaptured, function,
               "event {} was recorded in a capture: the host can neither ask nor wait for it",
               event->id);
@@ -110,7 +111,7 @@ Status Captured(const char* function, const PinnedEvent& event) {
 
 Status IsComplete(const char* function, const PinnedEvent& event, bool* complete) {
   const std::optional<Record> record = RecordOf(event);
-  if (record && record->captured) return Captured(function, event);
+  if (record && record->captured) return Captured(function, event, *record);
   *complete = record ? record->Done() : event->repeatable;
   return Status();
 }
@@ -121,7 +122,8 @@ Status RecordOn(const char* function, void* event_handle, void* stream_handle) {
   PinnedEvent event;
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(FindBoth(function, event_handle, stream_handle, &event, &stream));
-  Record record{stream, stream->id(), 0, nullptr, GraphCapture::PointOf(stream)};
+  Record record{stream, stream->id(), 0, nullptr, nullptr};
+  ANYACL_RETURN_IF_ERROR(GraphCapture::PointOf(function, stream, &record.captured));
   if (!record.captured) {
     if (const int32_t code = stream->stopped(); code != 0) {
       return Fail(code, function, "the stream was stopped by an earlier failure");
@@ -206,6 +208,7 @@ Status WaitOn(const char* function, void* stream_handle, void* event_handle, uin
   if (!record) return Status();
   if (record->captured) return record->captured->capture->Join(function, stream, *record->captured);
   if (stream->capture()) {
+    GraphCapture::Invalidate(*stream);
     return Fail(code::kRtCaptureDependency, function,
                 "stream {} is being captured, but event {} was recorded outside of the capture",
                 stream->id(), event->id);
@@ -230,7 +233,7 @@ Status SynchronizeEvent(const char* function, void* handle, Deadline deadline) {
   ANYACL_RETURN_IF_ERROR(Find(function, handle, &event));
   const std::optional<Record> record = RecordOf(event);
   if (!record) return Status();
-  if (record->captured) return Captured(function, event);
+  if (record->captured) return Captured(function, event, *record);
   if (!record->Done() && record->stream->OnOwnThread()) {
     return Fail(code::kRtParamInvalid, function,
                 "a host function must not wait for work behind it on its own stream {}",
@@ -250,7 +253,7 @@ Status StampOf(const char* function, const char* argument, void* handle,
   ANYACL_RETURN_IF_ERROR(Find(function, handle, &event));
   const std::optional<Record> record = RecordOf(event);
   if (!record) return Fail(code::kRtTimestampInvalid, function, "{} was never recorded", argument);
-  if (record->captured) return Captured(function, event);
+  if (record->captured) return Captured(function, event, *record);
   if (!record->Done()) {
     return Fail(code::kRtTimestampInvalid, function, "{} has not been reached yet", argument);
   }
@@ -349,7 +352,9 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus* statu
     PinnedEvent found;
     ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
     const std::lock_guard lock(found->mutex);
-    if (found->record && found->record->captured) return Captured(kName, found);
+    if (found->record && found->record->captured) {
+      return Captured(kName, found, *found->record);
+    }
     const bool done = std::all_of(found->waits.begin(), found->waits.end(), [](const auto& wait) {
       return wait.first->Reached(wait.second);
     });

@@ -82,13 +82,6 @@ class PendingFrees {
   std::atomic<size_t> bytes_{0};
 };
 
-bool OnSomeStreamThread() {
-  for (const Stream* stream = Stream::First(); stream; stream = stream->next()) {
-    if (stream->OnOwnThread()) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 MemoryMap& MemoryMap::Get() {
@@ -188,7 +181,7 @@ void* AllocateOrReclaim(void* (*allocate)(void* context), void* context) {
   constexpr std::chrono::seconds kPatience{10};
   ReclaimFrees();
   void* address = allocate(context);
-  if (address || PendingFrees::Get().bytes() == 0 || OnSomeStreamThread()) return address;
+  if (address || PendingFrees::Get().bytes() == 0 || Stream::OfThisThread()) return address;
   WaitAllStreams(kAllDevices, std::chrono::steady_clock::now() + kPatience);
   ReclaimFrees();
   return allocate(context);

@@ -216,16 +216,16 @@ Status Finalize(const char* function, uint64_t subtract, uint64_t* remaining) {
     if (process.init_count > 0) return Status();
     hooks = process.finalize_hooks;
   }
+  // All of them run, and what aclInit set is taken back: nobody can finalise a second time.
+  Status first;
   for (const auto& hook : hooks) {
     const aclError result = hook.function(hook.data);
-    if (result != ACL_SUCCESS) {
-      return Fail(result, function, "a finalise callback of type {} returned {}", hook.type,
-                  result);
-    }
+    if (result == ACL_SUCCESS || !first.ok()) continue;
+    first = Fail(result, function, "a finalise callback of type {} returned {}", hook.type, result);
   }
   error_text::SetProcessScope(false);
   SetDefaultDevice(-1);
-  return Status();
+  return first;
 }
 
 template <class Function>

@@ -79,6 +79,12 @@ std::mutex& SpareStreamMutex() {
 
 Stream* Stream::First() { return first_stream.load(std::memory_order_acquire); }
 
+const Stream* Stream::OfThisThread() {
+  const Stream* stream = First();
+  while (stream && !stream->OnOwnThread()) stream = stream->next();
+  return stream;
+}
+
 void Stream::Register() {
   next_ = first_stream.load(std::memory_order_relaxed);
   while (!first_stream.compare_exchange_weak(next_, this, std::memory_order_acq_rel)) {

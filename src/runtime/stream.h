@@ -107,6 +107,14 @@ class Stream final : public StreamHooks {
   GraphCapture* capture() const { return capture_.load(std::memory_order_acquire); }
   void set_capture(GraphCapture* capture) { capture_.store(capture, std::memory_order_release); }
 
+  // The one whose thread this is, or null.
+  static const Stream* OfThisThread();
+  // The one that runs work which was put on `submitted`: another one when it was captured and is being replayed.
+  static const Stream& RunnerOf(const Stream& submitted) {
+    const Stream* const here = OfThisThread();
+    return here ? *here : submitted;
+  }
+
   // All streams there ever were, newest first; never shrinks, safe without a lock.
   static Stream* First();
   Stream* next() const { return next_; }

@@ -59,7 +59,7 @@ Status Destroy(const char* function, void* handle, PendingWork pending) {
 
 // What a capture forbids to ask or wait for.
 Status RequireMayAsk(const char* function, const Stream& stream) {
-  ANYACL_RETURN_IF_ERROR(RequireNotCaptured(function, stream));
+  ANYACL_RETURN_IF_ERROR(ForbidWhenCaptured(function, stream));
   const Context* const context = stream.context();
   if (!context || context->default_stream != &stream) return Status();
   return RequireMayUseDefault(function, context);
@@ -212,7 +212,7 @@ aclError aclrtStreamAbort(aclrtStream stream) {
   return AclBorder(kName, [&]() -> Status {
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
-    ANYACL_RETURN_IF_ERROR(RequireNotCaptured(kName, *target));
+    ANYACL_RETURN_IF_ERROR(ForbidWhenCaptured(kName, *target));
     target->Abort(code::kRtStreamAbort, kName);
     return Status();
   });

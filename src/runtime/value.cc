@@ -49,7 +49,8 @@ int32_t WaitForValue(Work& work, const Launch& launch) {
   const Value& v = PayloadOf<Value>(work);
   if (v.memory->WaitValue(v.word, v.value, v.condition, launch)) return 0;
   constexpr int kImpatient = 64;
-  for (int round = 0; !v.stream->Aborting(); ++round) {
+  const Stream& runner = Stream::RunnerOf(*v.stream);
+  for (int round = 0; !runner.Aborting(); ++round) {
     if (Holds(std::atomic_ref<uint64_t>(*v.word).load(std::memory_order_acquire), v.value,
               v.condition)) {
       break;

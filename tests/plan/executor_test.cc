@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -240,7 +241,7 @@ TEST_F(ExecutorTest, ExecutorOfAnotherOperator) {
                        .get_workspace_size = nullptr,
                        .run = nullptr,
                        .abi_kinds = {}};
-  const FollowTensor none = [](const void*, uint32_t, void**) {};
+  const FollowTensor none = [](const void*, uint32_t, void**) { return false; };
   EluCall call(8);
   const Status status = RunExecutor(other, nullptr, 0, call.Plan(), stream(), none);
   EXPECT_EQ(status.code(), 561103);
@@ -431,6 +432,36 @@ TEST_F(ExecutorTest, PendingRunsKeepTheirAddresses) {
   EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
 }
 
+// Phase 1 would have packed for such addresses; now only what needs no packing can run.
+TEST_F(ExecutorTest, NewAddressesMustNotOverlapUnlessExactly) {
+  EluCall call(64);
+  aclOpExecutor* const executor = call.PlanRepeatable();
+  ASSERT_EQ(aclSetOutputTensorAddr(executor, 0, call.grad_input, call.dy.data() + 1), 0);
+  EXPECT_EQ(call.Run(stream()), 161002);
+  ExpectText("aclnnEluBackward: gradInput must not overlap gradOutput at addresses set after phase 1");
+  ASSERT_EQ(aclSetOutputTensorAddr(executor, 0, call.grad_input, call.dy.data()), 0);
+  EXPECT_EQ(call.Run(stream()), 0) << TakeText();
+  Sync();
+  EXPECT_EQ(call.dy.Read()[63], 126);
+  ASSERT_EQ(aclSetRawTensorAddr(call.self, call.dy.data() + 32), 0);
+  EXPECT_EQ(call.Run(stream()), 161002);
+  ExpectText("gradInput must not overlap selfOrResult");
+  ASSERT_EQ(aclSetRawTensorAddr(call.grad_input, call.dx.data()), 0);
+  EXPECT_EQ(call.Run(stream()), 0) << TakeText();
+  Sync();
+  EXPECT_EQ(aclDestroyAclOpExecutor(executor), 0);
+}
+
+TEST_F(ExecutorTest, AnAddressOfPhaseTwoMustNotOverlapEither) {
+  EluCall call(64);
+  ASSERT_EQ(aclSetRawTensorAddr(call.grad_input, nullptr), 0);
+  call.Plan();
+  ASSERT_EQ(aclSetRawTensorAddr(call.grad_input, call.x.data() + 1), 0);
+  EXPECT_EQ(call.Run(stream()), 161002);
+  ExpectText("gradInput must not overlap selfOrResult");
+  EXPECT_EQ(call.Run(stream()), 561103) << "a failed phase 2 consumes";
+}
+
 // ---- threads and lifetimes ----
 
 TEST_F(ExecutorTest, RunsOnAnotherThread) {
@@ -514,6 +545,36 @@ TEST_F(ExecutorTest, EightThreadsPlanRunAndDestroy) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// A mask that another thread destroys in the middle of phase 1 is either whole or gone.
+TEST_F(ExecutorTest, MasksMayBeDestroyedByAnotherThread) {
+  const Operator& op = GroupNormBackwardOperator();
+  const harness::OperatorCases& cases = harness::CasesOf(op.contract.op());
+  harness::Call call(op, harness::MakeCall(op.contract, cases, cases.cases[0], cases.types[0]));
+  std::vector<RawArg> args(call.raw().begin(), call.raw().end());
+  const auto is_mask = [](const contract::Arg& arg) { return arg.is_array(); };
+  const auto& table = op.contract.args();
+  const auto mask_at = std::find_if(table.begin(), table.end(), is_mask) - table.begin();
+  const bool mask[] = {true, true, true};
+  std::atomic<const aclBoolArray*> shared{aclCreateBoolArray(mask, 3)};
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) EXPECT_EQ(aclDestroyBoolArray(shared.exchange(aclCreateBoolArray(mask, 3))), 0);
+  });
+  for (int i = 0; i < 20000; ++i) {
+    uint64_t size = 0;
+    void* executor = nullptr;
+    args[mask_at].handle = shared.load();
+    const int32_t code = op.get_workspace_size(args.data(), &size, &executor);
+    ASSERT_TRUE(code == 0 || code == 161002) << code;
+    if (code == 0) {
+      EXPECT_EQ(aclDestroyAclOpExecutor(static_cast<aclOpExecutor*>(executor)), 0);
+    }
+  }
+  over = true;
+  other.join();
+  aclDestroyBoolArray(shared.load());
 }
 
 // Of many that want the same executor exactly one gets it.

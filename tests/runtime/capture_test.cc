@@ -3,6 +3,7 @@
 //
 // spec/runtime/semantics.md 8: graph capture.
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -56,6 +57,20 @@ class CaptureTest : public StreamTest {
     EXPECT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS) << RecentText();
     EXPECT_NE(model, nullptr);
     return model;
+  }
+  // A capture in which `call` fails with `code` ends as invalid. event_ is one of its events.
+  template <class Call>
+  void ExpectInvalidates(aclError code, Call&& call) {
+    aclmdlRI model = nullptr;
+    aclmdlRICaptureStatus status;
+    ASSERT_EQ(aclmdlRICaptureBegin(stream_, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL), ACL_SUCCESS);
+    ASSERT_EQ(CopyOn(stream_, b_, a_), ACL_SUCCESS);
+    ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
+    EXPECT_EQ(call(), code) << RecentText();
+    EXPECT_EQ(aclmdlRICaptureGetInfo(stream_, &status, nullptr), ACL_SUCCESS);
+    EXPECT_EQ(status, ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED) << code;
+    EXPECT_EQ(aclmdlRICaptureEnd(stream_, &model), 507903) << code;
+    EXPECT_EQ(model, nullptr);
   }
   void Replay(aclmdlRI model, aclrtStream stream) {
     EXPECT_EQ(aclmdlRIExecuteAsync(model, stream), ACL_SUCCESS) << RecentText();
@@ -130,39 +145,67 @@ TEST_F(CaptureTest, BeginAndEndMustMatch) {
   EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
 }
 
-TEST_F(CaptureTest, WhatIsForbiddenMeanwhile) {
+TEST_F(CaptureTest, WhatIsForbiddenInvalidatesIt) {
   aclrtStreamStatus status;
   aclrtEventRecordedStatus recorded;
   aclrtEventWaitStatus waited;
-  aclmdlRI model = nullptr;
   char host[kBytes] = {};
+  ExpectInvalidates(107027, [&] { return aclrtSynchronizeStream(stream_); });
+  ExpectInvalidates(107027, [&] { return aclrtStreamQuery(stream_, &status); });
+  ExpectInvalidates(107027, [&] { return aclrtSynchronizeDevice(); });
+  ExpectInvalidates(107027, [&] { return aclrtStreamAbort(stream_); });
+  ExpectInvalidates(107031, [&] { return CopyOn(nullptr, b_, a_); });
+  ExpectInvalidates(107031, [&] { return aclrtSynchronizeStream(nullptr); });
+  ExpectInvalidates(107031, [&] { return aclrtStreamQuery(nullptr, &status); });
+  ExpectInvalidates(
+      107030, [&] { return aclrtMemcpy(host, kBytes, a_, kBytes, ACL_MEMCPY_DEVICE_TO_HOST); });
+  ExpectInvalidates(107030, [&] { return aclrtMemset(a_, kBytes, 0, kBytes); });
+  ExpectInvalidates(107030, [&] {  // in every thread
+    aclError code = ACL_SUCCESS;
+    InNewThread([&] {
+      ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+      code = aclrtMemset(a_, kBytes, 7, kBytes);
+      EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    });
+    return code;
+  });
+  ExpectInvalidates(107041, [&] {
+    return aclrtMemcpyAsync(host, kBytes, a_, kBytes, ACL_MEMCPY_DEVICE_TO_HOST, stream_);
+  });
+  ExpectInvalidates(107028, [&] { return aclrtSynchronizeEvent(event_); });
+  ExpectInvalidates(107028, [&] { return aclrtQueryEventStatus(event_, &recorded); });
+  ExpectInvalidates(107028, [&] { return aclrtQueryEventWaitStatus(event_, &waited); });
+  EXPECT_EQ(Get(a_), 1);
+}
+
+// Nothing more is recorded, and the streams are free again after the end.
+TEST_F(CaptureTest, AnInvalidOneTakesNothing) {
+  aclmdlRI model = nullptr;
   ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
-  EXPECT_ACL_FAILURE(107027, aclrtSynchronizeStream(stream_), "is being captured");
-  EXPECT_EQ(aclrtStreamQuery(stream_, &status), 107027);
-  EXPECT_EQ(aclrtSynchronizeDevice(), 107027);
-  EXPECT_EQ(aclrtDestroyStream(stream_), 107027);
-  EXPECT_EQ(CopyOn(nullptr, b_, a_), 107031);
-  EXPECT_EQ(aclrtSynchronizeStream(nullptr), 107031);
-  EXPECT_EQ(aclrtStreamQuery(nullptr, &status), 107031);
-  EXPECT_EQ(aclrtMemcpy(host, kBytes, a_, kBytes, ACL_MEMCPY_DEVICE_TO_HOST), 107030);
-  EXPECT_EQ(aclrtMemset(a_, kBytes, 0, kBytes), 107030);
+  EXPECT_EQ(aclrtSynchronizeStream(stream_), 107027);
+  EXPECT_ACL_FAILURE(507903, CopyOn(stream_, b_, a_), "was made invalid by");
+  EXPECT_EQ(aclrtRecordEvent(event_, stream_), 507903);
+  EXPECT_EQ(aclmdlRICaptureEnd(stream_, &model), 507903);
+  EXPECT_EQ(CopyOn(stream_, b_, a_), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
+  EXPECT_EQ(Get(b_), 1);
+}
+
+TEST_F(CaptureTest, WhatStaysLegalMeanwhile) {
+  aclmdlRI model = nullptr;
+  ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
+  void* memory = nullptr;
+  EXPECT_EQ(aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+  EXPECT_EQ(aclrtFree(memory), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStream(other_), ACL_SUCCESS);
   InNewThread([&] {
     ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
-    EXPECT_EQ(aclrtMemset(a_, kBytes, 7, kBytes), 107030);
     aclmdlRICaptureMode mode = kRelaxed;
     EXPECT_EQ(aclmdlRICaptureThreadExchangeMode(&mode), ACL_SUCCESS);
     EXPECT_EQ(aclrtMemset(a_, kBytes, 7, kBytes), ACL_SUCCESS);
     EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
   });
-  EXPECT_EQ(aclrtMemcpyAsync(host, kBytes, a_, kBytes, ACL_MEMCPY_DEVICE_TO_HOST, stream_), 107041);
-  ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
-  EXPECT_ACL_FAILURE(107028, aclrtSynchronizeEvent(event_), "recorded in a capture");
-  EXPECT_EQ(aclrtQueryEventStatus(event_, &recorded), 107028);
-  EXPECT_EQ(aclrtQueryEventWaitStatus(event_, &waited), 107028);
-  void* memory = nullptr;
-  EXPECT_EQ(aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);  // stays legal
-  EXPECT_EQ(aclrtFree(memory), ACL_SUCCESS);
-  EXPECT_EQ(aclrtSynchronizeStream(other_), ACL_SUCCESS);
+  EXPECT_EQ(aclrtDestroyStream(stream_), 107027);  // refused, but it takes nothing from the capture
   ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS) << RecentText();
   EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
   EXPECT_EQ(Get(a_), 7);
@@ -171,14 +214,13 @@ TEST_F(CaptureTest, WhatIsForbiddenMeanwhile) {
 TEST_F(CaptureTest, ModesDecideWhoMaySynchronize) {
   aclmdlRI model = nullptr;
   ASSERT_EQ(aclmdlRICaptureBegin(stream_, kThreadLocal), ACL_SUCCESS);
-  EXPECT_EQ(aclrtMemset(a_, kBytes, 2, kBytes), 107030);
   InNewThread([&] {
     ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
     EXPECT_EQ(aclrtMemset(a_, kBytes, 3, kBytes), ACL_SUCCESS);
     EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
   });
-  ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
-  EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+  EXPECT_EQ(aclrtMemset(a_, kBytes, 2, kBytes), 107030);
+  ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), 507903);
   ASSERT_EQ(aclmdlRICaptureBegin(stream_, kRelaxed), ACL_SUCCESS);
   EXPECT_EQ(aclrtMemset(a_, kBytes, 4, kBytes), ACL_SUCCESS);
   ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
@@ -194,7 +236,6 @@ TEST_F(CaptureTest, StreamsJoinByEventsAndMustBeJoinedBack) {
     ASSERT_EQ(CopyOn(stream_, b_, a_), ACL_SUCCESS);
     ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
     ASSERT_EQ(aclrtStreamWaitEvent(other_, event_), ACL_SUCCESS) << RecentText();
-    EXPECT_EQ(aclrtSynchronizeStream(other_), 107027);
     ASSERT_EQ(aclrtMemsetAsync(a_, kBytes, 9, kBytes, other_), ACL_SUCCESS);
     EXPECT_EQ(aclmdlRICaptureEnd(other_, &model), 107036);
     if (join_back) {
@@ -217,13 +258,13 @@ TEST_F(CaptureTest, EventsOfOutsideAndOfOtherCaptures) {
   ASSERT_EQ(aclrtRecordEvent(outside, other_), ACL_SUCCESS);
   ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
   EXPECT_ACL_FAILURE(107024, aclrtStreamWaitEvent(stream_, outside), "outside of the capture");
+  EXPECT_EQ(aclmdlRICaptureEnd(stream_, &model), 507903);
+  ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
   ASSERT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
   ASSERT_EQ(aclmdlRICaptureBegin(other_, kGlobal), ACL_SUCCESS);
   EXPECT_EQ(aclrtStreamWaitEvent(other_, event_), 107032);
-  EXPECT_EQ(aclmdlRICaptureEnd(other_, &second), ACL_SUCCESS);
-  EXPECT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
-  EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
-  EXPECT_EQ(aclmdlRIDestroy(second), ACL_SUCCESS);
+  EXPECT_EQ(aclmdlRICaptureEnd(other_, &second), 507903) << "both are tied";
+  EXPECT_EQ(aclmdlRICaptureEnd(stream_, &model), 507903);
   EXPECT_EQ(aclrtDestroyEvent(outside), ACL_SUCCESS);
 }
 
@@ -235,6 +276,35 @@ TEST_F(CaptureTest, RunningModelsCannotBeDestroyed) {
     EXPECT_ACL_FAILURE(107037, aclmdlRIDestroy(model), "still running");
   }
   EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+}
+
+TEST_F(CaptureTest, AbortEndsAWaitInAReplay) {
+  ANYACL_CPU_ONLY("a GPU waits by itself");
+  aclmdlRI model = nullptr;
+  ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
+  ASSERT_EQ(aclrtValueWait(a_, 77, ACL_STREAM_WAIT_VALUE_EQ, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRIExecuteAsync(model, other_), ACL_SUCCESS);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it has begun
+  EXPECT_EQ(aclrtStreamAbort(other_), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(other_, 5000), 107023);
+  EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+}
+
+TEST_F(CaptureTest, AbortEndsABlockingCallbackInAReplay) {
+  ANYACL_CPU_ONLY("a graph of the GPU calls the host on a thread of the driver");
+  const auto nobody = static_cast<uint64_t>(-1);  // no thread ever asks for it
+  aclmdlRI model = nullptr;
+  ASSERT_EQ(aclrtSubscribeReport(nobody, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
+  ASSERT_EQ(aclrtLaunchCallback([](void*) {}, nullptr, ACL_CALLBACK_BLOCK, stream_), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRIExecuteAsync(model, other_), ACL_SUCCESS);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it has begun
+  EXPECT_EQ(aclrtStreamAbort(other_), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(other_, 5000), 107023);
+  EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+  EXPECT_EQ(aclrtUnSubscribeReport(nobody, stream_), ACL_SUCCESS);
 }
 
 // The stream of another life must not find itself in the capture of the one before.

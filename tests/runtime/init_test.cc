@@ -3,10 +3,10 @@
 //
 // spec/runtime/semantics.md 1, 7 and the process part of 9.
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,11 +18,31 @@
 namespace anyacl {
 namespace {
 
-std::string WriteConfig(const std::string& text) {
-  const std::string path =
-      testing::TempDir() + "anyacl_config_" + std::to_string(getpid()) + ".json";
-  std::ofstream(path) << text;
-  return path;
+// A file for aclInit, gone with this object.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::string& text) {
+    const int file = mkstemp(path_.data());
+    EXPECT_EQ(write(file, text.data(), text.size()), static_cast<ssize_t>(text.size())) << path_;
+    close(file);
+  }
+  ~ConfigFile() { unlink(path_.c_str()); }
+  ConfigFile(const ConfigFile&) = delete;
+  ConfigFile& operator=(const ConfigFile&) = delete;
+  const char* c_str() const { return path_.c_str(); }
+
+ private:
+  std::string path_ = testing::TempDir() + "anyacl_config_XXXXXX";
+};
+
+TEST(ConfigFile, IsGoneWithItsObject) {
+  std::string path;
+  {
+    const ConfigFile file("{}");
+    path = file.c_str();
+    EXPECT_EQ(access(path.c_str(), R_OK), 0);
+  }
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
 
 // --- counting ---
@@ -87,12 +107,12 @@ TEST(Init, RuntimeWorksWithoutInit) {
 
 TEST(Config, NullEmptyAndBracesMeanDefaults) {
   EXPECT_IN_FRESH_PROCESS({
-    const std::string path = WriteConfig("{}");
+    const ConfigFile file("{}");
     CHILD_OK(aclInit(nullptr));
     CHILD_OK(aclFinalize());
     CHILD_OK(aclInit(""));
     CHILD_OK(aclFinalize());
-    CHILD_OK(aclInit(path.c_str()));
+    CHILD_OK(aclInit(file.c_str()));
   });
 }
 
@@ -107,8 +127,8 @@ TEST(Config, MissingFile) {
 
 TEST(Config, MalformedFile) {
   EXPECT_IN_FRESH_PROCESS({
-    CHILD_EQ(aclInit(WriteConfig("{\"dump\": ").c_str()), 100006);
-    CHILD_EQ(aclInit(WriteConfig("[1, 2]").c_str()), 100006);
+    CHILD_EQ(aclInit(ConfigFile("{\"dump\": ").c_str()), 100006);
+    CHILD_EQ(aclInit(ConfigFile("[1, 2]").c_str()), 100006);
   });
 }
 
@@ -118,18 +138,18 @@ TEST(Config, NestingLimit) {
     std::string eleven = "{\"a\":" + std::string(11, '[') + std::string(11, ']') + "}";
     std::string quoted = "{\"a\":\"" + std::string(50, '{') + "\\\"" + std::string(50, '[') + "\"}";
     std::string deep(1000000, '[');
-    CHILD_EQ(aclInit(WriteConfig(eleven).c_str()), 100006);
-    CHILD_EQ(aclInit(WriteConfig(deep).c_str()), 100006);
-    CHILD_OK(aclInit(WriteConfig(ten).c_str()));
+    CHILD_EQ(aclInit(ConfigFile(eleven).c_str()), 100006);
+    CHILD_EQ(aclInit(ConfigFile(deep).c_str()), 100006);
+    CHILD_OK(aclInit(ConfigFile(ten).c_str()));
     CHILD_OK(aclFinalize());
-    CHILD_EQ(aclInit(WriteConfig(quoted).c_str()), 100000);  // fine, but not the first one
+    CHILD_EQ(aclInit(ConfigFile(quoted).c_str()), 100000);  // fine, but not the first one
   });
 }
 
 TEST(Config, KnownAndUnknownKeysAreAccepted) {
   EXPECT_IN_FRESH_PROCESS({
     CHILD_OK(aclInit(
-        WriteConfig(R"({"dump": {"dump_path": "/tmp", "dump_list": []}, "max_opqueue_num": "20000",
+        ConfigFile(R"({"dump": {"dump_path": "/tmp", "dump_list": []}, "max_opqueue_num": "20000",
       "StackSize": {"aicore_stack_size": 32768}, "profiler": {"switch": "off"}, "whatever": 1})")
             .c_str()));
   });
@@ -139,8 +159,8 @@ TEST(Config, MustBeTheSameAfterFinalize) {
   EXPECT_IN_FRESH_PROCESS({
     CHILD_OK(aclInit(nullptr));
     CHILD_OK(aclFinalize());
-    CHILD_EQ(aclInit(WriteConfig("{\"max_opqueue_num\": \"1\"}").c_str()), 100000);
-    CHILD_OK(aclInit(WriteConfig(" { } ").c_str()));
+    CHILD_EQ(aclInit(ConfigFile("{\"max_opqueue_num\": \"1\"}").c_str()), 100000);
+    CHILD_OK(aclInit(ConfigFile(" { } ").c_str()));
   });
 }
 
@@ -148,7 +168,7 @@ TEST(Config, DefaultDeviceIsSelectedImplicitly) {
   EXPECT_IN_FRESH_PROCESS({
     int32_t device = -1;
     CHILD_EQ(aclrtGetDevice(&device), 107002);
-    CHILD_OK(aclInit(WriteConfig("{\"defaultDevice\": {\"default_device\": \"2\"}}").c_str()));
+    CHILD_OK(aclInit(ConfigFile("{\"defaultDevice\": {\"default_device\": \"2\"}}").c_str()));
     aclrtStream stream = nullptr;
     CHILD_OK(aclrtCreateStream(&stream));
     CHILD_OK(aclrtGetDevice(&device));
@@ -161,15 +181,15 @@ TEST(Config, DefaultDeviceIsSelectedImplicitly) {
 
 TEST(Config, DefaultDeviceMustExist) {
   EXPECT_IN_FRESH_PROCESS({
-    CHILD_EQ(aclInit(WriteConfig("{\"defaultDevice\": {\"default_device\": \"4\"}}").c_str()),
+    CHILD_EQ(aclInit(ConfigFile("{\"defaultDevice\": {\"default_device\": \"4\"}}").c_str()),
              100000);
-    CHILD_EQ(aclInit(WriteConfig("{\"defaultDevice\": 1}").c_str()), 100000);
+    CHILD_EQ(aclInit(ConfigFile("{\"defaultDevice\": 1}").c_str()), 100000);
   });
 }
 
 TEST(Config, ErrorTextOfTheProcess) {
   EXPECT_IN_FRESH_PROCESS({
-    CHILD_OK(aclInit(WriteConfig("{\"err_msg_mode\": \"1\"}").c_str()));
+    CHILD_OK(aclInit(ConfigFile("{\"err_msg_mode\": \"1\"}").c_str()));
     InNewThread([] { CHILD_EQ(aclrtSetDevice(99), 107001); });
     const char* text = aclGetRecentErrMsg();
     CHILD_EQ(text && strstr(text, "aclrtSetDevice"), true);
@@ -178,13 +198,13 @@ TEST(Config, ErrorTextOfTheProcess) {
 
 TEST(Config, ErrorModeMustBeZeroOrOne) {
   EXPECT_IN_FRESH_PROCESS(
-      { CHILD_EQ(aclInit(WriteConfig("{\"err_msg_mode\": \"2\"}").c_str()), 100000); });
+      { CHILD_EQ(aclInit(ConfigFile("{\"err_msg_mode\": \"2\"}").c_str()), 100000); });
 }
 
 TEST(AclnnInit, SucceedsWithAnyContent) {
   EXPECT_IN_FRESH_PROCESS({
     CHILD_OK(aclnnInit(nullptr));
-    CHILD_OK(aclnnInit(WriteConfig("{\"dump\": {\"dump_scene\": \"lite_exception\"}}").c_str()));
+    CHILD_OK(aclnnInit(ConfigFile("{\"dump\": {\"dump_scene\": \"lite_exception\"}}").c_str()));
     CHILD_EQ(aclnnInit("/nonexistent.json"), 161002);
     CHILD_OK(aclInit(nullptr));
     CHILD_OK(aclnnFinalize());
@@ -215,7 +235,7 @@ TEST(Hooks, RunInsideInitOrAtOnce) {
     Seen before, after, end;
     CHILD_OK(aclInitCallbackRegister(ACL_REG_TYPE_OTHER, OnInit, &before));
     CHILD_EQ(before.calls, 0);
-    CHILD_OK(aclInit(WriteConfig("{\"a\":1}").c_str()));
+    CHILD_OK(aclInit(ConfigFile("{\"a\":1}").c_str()));
     CHILD_EQ(before.calls, 1);
     CHILD_EQ(before.text == "{\"a\":1}", true);
     CHILD_OK(aclInitCallbackRegister(ACL_REG_TYPE_OTHER, OnInit, &after));
@@ -231,6 +251,21 @@ TEST(Hooks, RunInsideInitOrAtOnce) {
 }
 
 // --- exit and fork ---
+
+TEST(Hooks, AFailureAtTheEndStopsNoOther) {
+  EXPECT_IN_FRESH_PROCESS({
+    Seen end;
+    int32_t device = -1;
+    const aclFinalizeCallbackFunc fail = [](void*) -> aclError { return 100001; };
+    CHILD_OK(aclInit(ConfigFile("{\"defaultDevice\": {\"default_device\": \"0\"}}").c_str()));
+    CHILD_OK(aclFinalizeCallbackRegister(ACL_REG_TYPE_OTHER, fail, nullptr));
+    CHILD_OK(aclFinalizeCallbackRegister(ACL_REG_TYPE_OTHER, OnFinalize, &end));
+    CHILD_EQ(aclFinalize(), 100001);
+    CHILD_EQ(end.calls, 1);
+    CHILD_EQ(aclrtGetDevice(&device), 107002);  // no default device any more
+    CHILD_EQ(aclFinalize(), 100037);
+  });
+}
 
 void SleepForever(void*) {
   while (true) pause();
@@ -401,6 +436,23 @@ TEST(ErrorText, BelongsToTheThread) {
   aclGetRecentErrMsg();
   InNewThread([] { EXPECT_EQ(aclrtSetDevice(-1), 107001); });
   EXPECT_EQ(aclGetRecentErrMsg(), nullptr);
+}
+
+// When the thread's own text is gone already.
+TEST(ErrorText, FailuresAtTheEndOfAThreadHaveOne) {
+  static std::string text;
+  struct AtEnd {
+    bool armed = false;
+    ~AtEnd() {
+      if (aclrtSetDevice(99) == 107001) text = RecentText();
+    }
+  };
+  InNewThread([] {
+    static thread_local AtEnd at_end;  // made before the thread's text: it ends behind it
+    at_end.armed = true;
+    EXPECT_EQ(aclrtSetDevice(98), 107001);
+  });
+  EXPECT_NE(text.find("99"), std::string::npos) << text;
 }
 
 TEST(ErrorText, DoesNotPileUp) {
