@@ -85,6 +85,12 @@ struct Numbers {
   }
   // For arrays of FLOAT or T.
   template <class T>
+  __device__ uint32_t RawAs(int64_t i) const {
+    if constexpr (sizeof(T) == 4) return static_cast<const uint32_t*>(data)[i];
+    return dtype == DType::kF32 ? static_cast<const uint32_t*>(data)[i]
+                                : static_cast<const uint16_t*>(data)[i];
+  }
+  template <class T>
   __device__ float DecodeAs(uint32_t raw) const {
     if constexpr (sizeof(T) == 4) return __uint_as_float(raw);
     const uint16_t bits = static_cast<uint16_t>(raw);
@@ -480,6 +486,16 @@ void AllowSharedMemory(int device) {
   });
 }
 
+// Lets `kernel` run in clusters of more than eight blocks; ResidentClusters says whether the device has them.
+template <auto kernel>
+void AllowLargeClusters(int device) {
+  static std::atomic<int> cache[kMaxDevices];
+  Cached(cache[device], [] {
+    return static_cast<int>(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+  });
+}
+
 struct LaunchConfig : cudaLaunchConfig_t {
   LaunchConfig(const Launch& launch, const LaunchShape& shape) : cudaLaunchConfig_t{} {
     gridDim = dim3(static_cast<unsigned>(shape.blocks));
@@ -529,7 +545,9 @@ int ResidentClusters(std::atomic<int>& cache, const Launch& launch, const Launch
     const LaunchConfig config(launch, shape);
     int count = 0;
     if (shape.cluster > 1) {
-      cudaOccupancyMaxActiveClusters(&count, kernel, &config);
+      // A cluster that no device of this kind can have is an answer, not a failure.
+      if (cudaOccupancyMaxActiveClusters(&count, kernel, &config) != cudaSuccess)
+        cudaGetLastError();
       return count;
     }
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel, shape.threads,
