@@ -85,6 +85,12 @@ struct Numbers {
   }
   // For arrays of FLOAT or T.
   template <class T>
+  __device__ uint32_t RawAs(int64_t i) const {
+    if constexpr (sizeof(T) == 4) return static_cast<const uint32_t*>(data)[i];
+    return dtype == DType::kF32 ? static_cast<const uint32_t*>(data)[i]
+                                : static_cast<const uint16_t*>(data)[i];
+  }
+  template <class T>
   __device__ float DecodeAs(uint32_t raw) const {
     if constexpr (sizeof(T) == 4) return __uint_as_float(raw);
     const uint16_t bits = static_cast<uint16_t>(raw);
@@ -349,7 +355,8 @@ __device__ inline void OpenMail(MailCounters& counters) {
   if (threadIdx.x == 0) {
     for (uint64_t& counter : counters.of_box) InitBarrier(&counter);
   }
-  asm volatile("barrier.cluster.arrive;" ::: "memory");
+  // InitBarrier has seen to it that the others find the counters; a fence for everything takes longer.
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 #endif
 }
 // Before the first mail.
@@ -480,6 +487,16 @@ void AllowSharedMemory(int device) {
   });
 }
 
+// Lets `kernel` run in clusters of more than eight blocks; ResidentClusters says whether the device has them.
+template <auto kernel>
+void AllowLargeClusters(int device) {
+  static std::atomic<int> cache[kMaxDevices];
+  Cached(cache[device], [] {
+    return static_cast<int>(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+  });
+}
+
 struct LaunchConfig : cudaLaunchConfig_t {
   LaunchConfig(const Launch& launch, const LaunchShape& shape) : cudaLaunchConfig_t{} {
     gridDim = dim3(static_cast<unsigned>(shape.blocks));
@@ -529,7 +546,9 @@ int ResidentClusters(std::atomic<int>& cache, const Launch& launch, const Launch
     const LaunchConfig config(launch, shape);
     int count = 0;
     if (shape.cluster > 1) {
-      cudaOccupancyMaxActiveClusters(&count, kernel, &config);
+      // A cluster that no device of this kind can have is an answer, not a failure.
+      if (cudaOccupancyMaxActiveClusters(&count, kernel, &config) != cudaSuccess)
+        cudaGetLastError();
       return count;
     }
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel, shape.threads,
@@ -539,11 +558,12 @@ int ResidentClusters(std::atomic<int>& cache, const Launch& launch, const Launch
 }
 
 // In every kernel before it touches device memory, because kernels may be launched before the one in front has ended:
-// everything that one wrote is visible behind this, and the next one may take the places that become free.
+// everything that one wrote is visible behind this. The next one may take the places that become free even before: it
+// waits here until this one has ended.
 __device__ inline void BeginKernel() {
 #if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
   cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
 #endif
 }
 

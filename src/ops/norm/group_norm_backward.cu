@@ -4,6 +4,7 @@
 // GroupNormBackward on CUDA. Which way is taken depends on a group's channels and HxW, so that a sample has
 // the same dx in any batch:
 //
+//   tiny      four channels per group and HxW 1, all groups in one cluster: a thread per group
 //   small     up to 512 elements: up to a warp per group
 //   cluster   up to 128 chunks of a warp (131072 FLOAT elements): a cluster of blocks per group
 //   grid      what 128 blocks can hold (4 Mi elements): as many blocks as that takes per group
@@ -14,6 +15,7 @@
 #include "ops/norm/group_norm_backward_cluster.cuh"
 #include "ops/norm/group_norm_backward_grid.cuh"
 #include "ops/norm/group_norm_backward_small.cuh"
+#include "ops/norm/group_norm_backward_tiny.cuh"
 
 namespace anyacl::cuda {
 namespace group_norm {
@@ -208,6 +210,7 @@ int64_t GridOrSimpleScratch(const Params& p) {
 }
 
 constexpr Kernel kKernels[] = {
+    MakeKernel<Params, FitsTiny, RunTiny>("tiny", ScratchOf<SmallScratch>),
     MakeKernel<Params, FitsSmall, RunSmall>("small", ScratchOf<SmallScratch>),
     MakeKernel<Params, FitsCluster, RunCluster>("cluster", ScratchOf<SimpleScratch>),
     MakeKernel<Params, FitsGrid, RunGrid>("grid", ScratchOf<GridOrSimpleScratch>),

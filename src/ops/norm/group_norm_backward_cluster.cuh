@@ -63,6 +63,7 @@ class ClusterKernel {
   __device__ void Run(int64_t clusters) {
     if (cut_.cluster > 1) OpenMail(mail_);
     if (lane_ == 0) InitBarrier(arrival_);
+    BeginKernel();
     const int64_t groups = call_.n * call_.groups;
     int64_t group = blockIdx.x / cut_.cluster;
     Copy(group);
@@ -211,7 +212,6 @@ template <class T, bool kAligned>
 __global__ void __launch_bounds__(kMaxWarps* kWarp, 1)
     GroupPerCluster(const __grid_constant__ Call call, const __grid_constant__ Cut cut,
                     const __grid_constant__ Finish finish, float* partials, int64_t clusters) {
-  BeginKernel();
   ANYACL_SLOTS(shared);
   __shared__ MailCounters mail;
   __shared__ uint64_t arrivals[kMaxWarps];

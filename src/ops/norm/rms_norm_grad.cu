@@ -489,128 +489,189 @@ __device__ inline float WarpSums(float (&rows)[kGroup]) {
 enum class Phase { kSums, kGradients, kBoth };
 
 template <class T, Phase kPhase, bool kAligned>
-__global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_constant__ Params p) {
-  BeginKernel();
-  constexpr int kV = kLanes<T>, kThreads = kColumnThreads<T>, kWarps = kThreads / kWarp;
-  __shared__ float sums[kGroup][kWarps];
-  __shared__ float means[kGroup];
-  __shared__ uint4 slots[kThreads];
-  float* const block_sums = static_cast<float*>(p.scratch);  // [rows][blocks]
-  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  const int64_t column = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV;
-  const int left = static_cast<int>(min(p.cols - column, int64_t{kV}));
-  float gamma[kV] = {}, dgamma[kV] = {};
-  const auto load_gamma = [&]<class G>(const G* from) {
-#pragma unroll
-    for (int i = 0; i < kV; i += kLanes<G>) {
-      float part[kLanes<G>];
-      Unpack<G>(LoadVector<kAligned>(from + column + i, left - i, slots + threadIdx.x), part);
-#pragma unroll
-      for (int j = 0; j < kLanes<G>; ++j) gamma[i + j] = part[j];
-    }
+class ColumnsKernel {
+  static constexpr int kV = kLanes<T>, kThreads = kColumnThreads<T>, kWarps = kThreads / kWarp;
+
+ public:
+  struct Shared {
+    uint4 slots[kThreads];  // for unaligned vectors on their way
+    float sums[kGroup][kWarps];
+    float means[kGroup];
   };
+
+  __device__ ColumnsKernel(const Params& p, Shared& shared)
+      : p_(p),
+        shared_(shared),
+        warp_(threadIdx.x / kWarp),
+        lane_(threadIdx.x % kWarp),
+        column_((static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV),
+        left_(static_cast<int>(min(p.cols - column_, int64_t{kV}))) {}
+
+  __device__ void Run() {
 #pragma unroll 1
-  for (int64_t first = 0; first < p.rows; first += kGroup) {
-    uint4 dy_bits[kGroup], x_bits[kGroup];
-    float rstd[kGroup];
-#pragma unroll
-    for (int r = 0; r < kGroup; ++r) {
-      const int64_t row = first + r;
-      const int count = row < p.rows ? left : 0;
-      const int64_t at = row * p.cols + column;
-      dy_bits[r] =
-          LoadVector<kAligned>(static_cast<const T*>(p.dy) + at, count, slots + threadIdx.x);
-      x_bits[r] = LoadVector<kAligned>(static_cast<const T*>(p.x) + at, count, slots + threadIdx.x);
-      rstd[r] = row < p.rows ? static_cast<const float*>(p.rstd)[row] : 0.0f;
-    }
-    if (first == 0) {
-      p.gamma_dtype == DType::kF32 ? load_gamma(static_cast<const float*>(p.gamma))
-                                   : load_gamma(static_cast<const T*>(p.gamma));
-    }
-    if constexpr (kPhase != Phase::kGradients) {
-      float mine[kGroup] = {};
-#pragma unroll
-      for (int r = 0; r < kGroup; ++r) {
-        float dy[kV], x[kV];
-        Unpack<T>(dy_bits[r], dy);
-        Unpack<T>(x_bits[r], x);
-#pragma unroll
-        for (int j = 0; j < kV; ++j) {
-          if (j >= left) break;  // what does not exist must not turn an infinite rstd into a NaN
-          mine[r] = __fmaf_rn(__fmul_rn(dy[j], gamma[j]), __fmul_rn(x[j], rstd[r]), mine[r]);
-        }
+    for (first_ = 0; first_ < p_.rows; first_ += kGroup) {
+      LoadRows();
+      if (first_ == 0) LoadGamma();
+      if constexpr (kPhase != Phase::kGradients) WriteBlockSums();
+      if constexpr (kPhase == Phase::kGradients) AddToDgamma();
+      if constexpr (kPhase == Phase::kBoth) {
+        // Between arriving and waiting for the others there is time for dgamma.
+        auto token = cg::this_grid().barrier_arrive();
+        AddToDgamma();
+        cg::this_grid().barrier_wait(std::move(token));
       }
-      const float sum = WarpSums(mine);
-      if (lane % 4 == 0) sums[lane / 4][warp] = sum;
-      __syncthreads();
-      if (threadIdx.x < kGroup && first + threadIdx.x < p.rows) {
-        float sum = 0;
-#pragma unroll
-        for (int w = 0; w < kWarps; ++w) sum += sums[threadIdx.x][w];
-        block_sums[(first + threadIdx.x) * gridDim.x + blockIdx.x] = sum;
-      }
-    }
-    // Between arriving and waiting for the others there is time for dgamma.
-    cg::grid_group::arrival_token token;
-    if constexpr (kPhase == Phase::kBoth) token = cg::this_grid().barrier_arrive();
-    if constexpr (kPhase != Phase::kSums) {
-#pragma unroll
-      for (int r = 0; r < kGroup; ++r) {
-        if (first + r >= p.rows) break;
-        float dy[kV], x[kV];
-        Unpack<T>(dy_bits[r], dy);
-        Unpack<T>(x_bits[r], x);
-#pragma unroll
-        for (int j = 0; j < kV; ++j)
-          dgamma[j] = __fmaf_rn(dy[j], __fmul_rn(x[j], rstd[r]), dgamma[j]);
-      }
-    }
-    if constexpr (kPhase == Phase::kBoth) cg::this_grid().barrier_wait(std::move(token));
-    if constexpr (kPhase == Phase::kSums) __syncthreads();
-    if constexpr (kPhase != Phase::kSums) {
-      constexpr int kOwn = kGroup / kWarps;  // rows of a warp
-      float own[kOwn] = {};
-#pragma unroll 4
-      for (int b = lane; b < gridDim.x; b += kWarp) {
-#pragma unroll
-        for (int i = 0; i < kOwn; ++i) {
-          const int64_t row = first + warp * kOwn + i;
-          if (row < p.rows) own[i] += __ldcg(block_sums + row * gridDim.x + b);
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kOwn; ++i) {
-        const float sum = WarpSum(own[i]);
-        if (lane == 0) means[warp * kOwn + i] = sum * (1 / static_cast<float>(p.cols));
-      }
-      __syncthreads();
-#pragma unroll
-      for (int r = 0; r < kGroup; ++r) {
-        if (first + r >= p.rows) break;
-        float dy[kV], x[kV];
-        Unpack<T>(dy_bits[r], dy);
-        Unpack<T>(x_bits[r], x);
-#pragma unroll
-        for (int j = 0; j < kV; ++j) {
-          const float u = __fmul_rn(x[j], rstd[r]);
-          dy[j] = __fmul_rn(__fmaf_rn(-u, means[r], __fmul_rn(dy[j], gamma[j])), rstd[r]);
-        }
-        StoreVector<kAligned>(static_cast<T*>(p.dx) + (first + r) * p.cols + column, Pack<T>(dy),
-                              left, slots + threadIdx.x);
+      if constexpr (kPhase != Phase::kSums) {
+        FindMeans();
+        WriteDx();
       }
       __syncthreads();  // means and sums are free again
     }
+    if constexpr (kPhase != Phase::kSums) WriteDgamma();
   }
-  if constexpr (kPhase != Phase::kSums) {
-    float* const to = static_cast<float*>(p.dgamma) + column;
+
+ private:
+  struct Row {
+    float dy[kV], x[kV];
+  };
+
+  __device__ bool Exists(int r) const { return first_ + r < p_.rows; }
+  __device__ int64_t At(int r) const { return (first_ + r) * p_.cols + column_; }
+  __device__ uint4* Slot() const { return shared_.slots + threadIdx.x; }
+  __device__ float* BlockSums(int64_t row) const {  // [rows][blocks]
+    return static_cast<float*>(p_.scratch) + row * gridDim.x;
+  }
+
+  __device__ void LoadRows() {
 #pragma unroll
-    for (int j = 0; j < kV; j += 4) {
-      const float none = nanf("");
-      const float four[] = {p.rows > 0 ? dgamma[j] : none, p.rows > 0 ? dgamma[j + 1] : none,
-                            p.rows > 0 ? dgamma[j + 2] : none, p.rows > 0 ? dgamma[j + 3] : none};
-      StoreVector<kAligned>(to + j, Pack<float>(four), left - j, slots + threadIdx.x);
+    for (int r = 0; r < kGroup; ++r) {
+      const int count = Exists(r) ? left_ : 0;
+      dy_[r] = LoadVector<kAligned>(static_cast<const T*>(p_.dy) + At(r), count, Slot());
+      x_[r] = LoadVector<kAligned>(static_cast<const T*>(p_.x) + At(r), count, Slot());
+      rstd_[r] = Exists(r) ? static_cast<const float*>(p_.rstd)[first_ + r] : 0.0f;
     }
   }
+
+  __device__ void LoadGamma() {
+    p_.gamma_dtype == DType::kF32 ? LoadGammaAs<float>() : LoadGammaAs<T>();
+  }
+  template <class G>
+  __device__ void LoadGammaAs() {
+    const G* const from = static_cast<const G*>(p_.gamma) + column_;
+#pragma unroll
+    for (int i = 0; i < kV; i += kLanes<G>) {
+      float part[kLanes<G>];
+      Unpack<G>(LoadVector<kAligned>(from + i, left_ - i, Slot()), part);
+#pragma unroll
+      for (int j = 0; j < kLanes<G>; ++j) gamma_[i + j] = part[j];
+    }
+  }
+
+  __device__ Row Held(int r) const {
+    Row row;
+    Unpack<T>(dy_[r], row.dy);
+    Unpack<T>(x_[r], row.x);
+    return row;
+  }
+
+  // The sums of dy * gamma * x * rstd over this block's columns.
+  __device__ void WriteBlockSums() {
+    float mine[kGroup] = {};
+#pragma unroll
+    for (int r = 0; r < kGroup; ++r) {
+      const Row row = Held(r);
+#pragma unroll
+      for (int j = 0; j < kV; ++j) {
+        if (j >= left_) break;  // what does not exist must not turn an infinite rstd into a NaN
+        const float u = __fmul_rn(row.x[j], rstd_[r]);
+        mine[r] = __fmaf_rn(__fmul_rn(row.dy[j], gamma_[j]), u, mine[r]);
+      }
+    }
+    const float of_warp = WarpSums(mine);
+    if (lane_ % 4 == 0) shared_.sums[lane_ / 4][warp_] = of_warp;
+    __syncthreads();
+    const int r = static_cast<int>(threadIdx.x);
+    if (r >= kGroup || !Exists(r)) return;
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) sum += shared_.sums[r][w];
+    BlockSums(first_ + r)[blockIdx.x] = sum;
+  }
+
+  __device__ void AddToDgamma() {
+#pragma unroll
+    for (int r = 0; r < kGroup; ++r) {
+      if (!Exists(r)) break;
+      const Row row = Held(r);
+#pragma unroll
+      for (int j = 0; j < kV; ++j)
+        dgamma_[j] = __fmaf_rn(row.dy[j], __fmul_rn(row.x[j], rstd_[r]), dgamma_[j]);
+    }
+  }
+
+  // Every warp adds the sums of all blocks for rows of its own.
+  __device__ void FindMeans() {
+    constexpr int kOwn = kGroup / kWarps;
+    float own[kOwn] = {};
+#pragma unroll 4
+    for (int b = lane_; b < gridDim.x; b += kWarp) {
+#pragma unroll
+      for (int i = 0; i < kOwn; ++i) {
+        const int r = warp_ * kOwn + i;
+        if (Exists(r)) own[i] += __ldcg(BlockSums(first_ + r) + b);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      const float sum = WarpSum(own[i]);
+      if (lane_ == 0) shared_.means[warp_ * kOwn + i] = sum * (1 / static_cast<float>(p_.cols));
+    }
+    __syncthreads();
+  }
+
+  __device__ void WriteDx() const {
+#pragma unroll
+    for (int r = 0; r < kGroup; ++r) {
+      if (!Exists(r)) break;
+      const Row row = Held(r);
+      float dx[kV];
+#pragma unroll
+      for (int j = 0; j < kV; ++j) {
+        const float u = __fmul_rn(row.x[j], rstd_[r]);
+        const float weighted = __fmul_rn(row.dy[j], gamma_[j]);
+        dx[j] = __fmul_rn(__fmaf_rn(-u, shared_.means[r], weighted), rstd_[r]);
+      }
+      StoreVector<kAligned>(static_cast<T*>(p_.dx) + At(r), Pack<T>(dx), left_, Slot());
+    }
+  }
+
+  // Without rows dgamma is NaN.
+  __device__ void WriteDgamma() const {
+    const auto value = [&](int j) { return p_.rows > 0 ? dgamma_[j] : nanf(""); };
+    float* const to = static_cast<float*>(p_.dgamma) + column_;
+#pragma unroll
+    for (int j = 0; j < kV; j += 4) {
+      const float four[] = {value(j), value(j + 1), value(j + 2), value(j + 3)};
+      StoreVector<kAligned>(to + j, Pack<float>(four), left_ - j, Slot());
+    }
+  }
+
+  const Params& p_;
+  Shared& shared_;
+  const int warp_, lane_;
+  const int64_t column_;  // of the thread's vector
+  const int left_;        // of its elements exist
+  int64_t first_;         // row of those that are held
+  uint4 dy_[kGroup], x_[kGroup];
+  float rstd_[kGroup];
+  float gamma_[kV] = {}, dgamma_[kV] = {};
+};
+
+template <class T, Phase kPhase, bool kAligned>
+__global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_constant__ Params p) {
+  BeginKernel();
+  using Kernel = ColumnsKernel<T, kPhase, kAligned>;
+  __shared__ typename Kernel::Shared shared;
+  Kernel(p, shared).Run();
 }
 
 int64_t ColumnBlocks(const Params& p) { return CeilDiv<int64_t>(p.cols, kBlockColumns); }
