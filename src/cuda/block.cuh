@@ -558,12 +558,11 @@ int ResidentClusters(std::atomic<int>& cache, const Launch& launch, const Launch
 }
 
 // In every kernel before it touches device memory, because kernels may be launched before the one in front has ended:
-// everything that one wrote is visible behind this. The next one may take the places that become free even before: it
-// waits here until this one has ended.
+// everything that one wrote is visible behind this, and the next one may take the places that become free.
 __device__ inline void BeginKernel() {
 #if __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
 

@@ -494,14 +494,15 @@ class ColumnsKernel {
 
  public:
   struct Shared {
-    uint4 slots[kThreads];  // for unaligned vectors on their way
     float sums[kGroup][kWarps];
     float means[kGroup];
   };
+  using Slots = uint4[kThreads];  // for unaligned vectors on their way
 
-  __device__ ColumnsKernel(const Params& p, Shared& shared)
+  __device__ ColumnsKernel(const Params& p, Shared& shared, Slots& slots)
       : p_(p),
         shared_(shared),
+        slots_(slots),
         warp_(threadIdx.x / kWarp),
         lane_(threadIdx.x % kWarp),
         column_((static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV),
@@ -536,7 +537,7 @@ class ColumnsKernel {
 
   __device__ bool Exists(int r) const { return first_ + r < p_.rows; }
   __device__ int64_t At(int r) const { return (first_ + r) * p_.cols + column_; }
-  __device__ uint4* Slot() const { return shared_.slots + threadIdx.x; }
+  __device__ uint4* Slot() const { return slots_ + threadIdx.x; }
   __device__ float* BlockSums(int64_t row) const {  // [rows][blocks]
     return static_cast<float*>(p_.scratch) + row * gridDim.x;
   }
@@ -612,20 +613,35 @@ class ColumnsKernel {
   __device__ void FindMeans() {
     constexpr int kOwn = kGroup / kWarps;
     float own[kOwn] = {};
-#pragma unroll 4
-    for (int b = lane_; b < gridDim.x; b += kWarp) {
-#pragma unroll
-      for (int i = 0; i < kOwn; ++i) {
-        const int r = warp_ * kOwn + i;
-        if (Exists(r)) own[i] += __ldcg(BlockSums(first_ + r) + b);
-      }
-    }
+#pragma unroll 1
+    for (int b = lane_; b < gridDim.x; b += kBatch * kWarp) AddBlockSums(b, own);
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) {
       const float sum = WarpSum(own[i]);
       if (lane_ == 0) shared_.means[warp_ * kOwn + i] = sum * (1 / static_cast<float>(p_.cols));
     }
     __syncthreads();
+  }
+
+  // Those of block b and of some behind it. All are on their way before one is waited for.
+  static constexpr int kBatch = 4;
+  template <int kOwn>
+  __device__ void AddBlockSums(int b, float (&own)[kOwn]) const {
+    float sums[kOwn][kBatch];
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      const int r = warp_ * kOwn + i;
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const int block = b + k * kWarp;
+        sums[i][k] = Exists(r) && block < gridDim.x ? __ldcg(BlockSums(first_ + r) + block) : 0.0f;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) own[i] += sums[i][k];
+    }
   }
 
   __device__ void WriteDx() const {
@@ -657,6 +673,7 @@ class ColumnsKernel {
 
   const Params& p_;
   Shared& shared_;
+  Slots& slots_;
   const int warp_, lane_;
   const int64_t column_;  // of the thread's vector
   const int left_;        // of its elements exist
@@ -671,7 +688,8 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_con
   BeginKernel();
   using Kernel = ColumnsKernel<T, kPhase, kAligned>;
   __shared__ typename Kernel::Shared shared;
-  Kernel(p, shared).Run();
+  __shared__ typename Kernel::Slots slots;
+  Kernel(p, shared, slots).Run();
 }
 
 int64_t ColumnBlocks(const Params& p) { return CeilDiv<int64_t>(p.cols, kBlockColumns); }
