@@ -116,6 +116,30 @@ Status IsComplete(const char* function, const PinnedEvent& event, bool* complete
   return Status();
 }
 
+Status AllWaitsAreOver(const char* function, const PinnedEvent& event, bool* over) {
+  const std::lock_guard lock(event->mutex);
+  if (event->record && event->record->captured) return Captured(function, event, *event->record);
+  *over = std::all_of(event->waits.begin(), event->waits.end(),
+                      [](const auto& wait) { return wait.first->Reached(wait.second); });
+  return Status();
+}
+
+// Asks the question about an event and gives one of two answers.
+template <class Answer>
+aclError Query(const char* function, aclrtEvent handle,
+               Status (*question)(const char*, const PinnedEvent&, bool*), Answer yes, Answer no,
+               Answer* status) {
+  return AclBorder(function, [&]() -> Status {
+    ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "status", status));
+    PinnedEvent event;
+    ANYACL_RETURN_IF_ERROR(Find(function, handle, &event));
+    bool answer = false;
+    ANYACL_RETURN_IF_ERROR(question(function, event, &answer));
+    *status = answer ? yes : no;
+    return Status();
+  });
+}
+
 // --- record ---
 
 Status RecordOn(const char* function, void* event_handle, void* stream_handle) {
@@ -320,47 +344,18 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
 }
 
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
-  constexpr const char* kName = "aclrtQueryEvent";
-  return AclBorder(kName, [&]() -> Status {
-    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
-    PinnedEvent found;
-    ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
-    bool complete = false;
-    ANYACL_RETURN_IF_ERROR(IsComplete(kName, found, &complete));
-    *status = complete ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
-    return Status();
-  });
+  return Query("aclrtQueryEvent", event, IsComplete, ACL_EVENT_STATUS_COMPLETE,
+               ACL_EVENT_STATUS_NOT_READY, status);
 }
 
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status) {
-  constexpr const char* kName = "aclrtQueryEventStatus";
-  return AclBorder(kName, [&]() -> Status {
-    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
-    PinnedEvent found;
-    ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
-    bool complete = false;
-    ANYACL_RETURN_IF_ERROR(IsComplete(kName, found, &complete));
-    *status = complete ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
-    return Status();
-  });
+  return Query("aclrtQueryEventStatus", event, IsComplete, ACL_EVENT_RECORDED_STATUS_COMPLETE,
+               ACL_EVENT_RECORDED_STATUS_NOT_READY, status);
 }
 
 aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus* status) {
-  constexpr const char* kName = "aclrtQueryEventWaitStatus";
-  return AclBorder(kName, [&]() -> Status {
-    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
-    PinnedEvent found;
-    ANYACL_RETURN_IF_ERROR(Find(kName, event, &found));
-    const std::lock_guard lock(found->mutex);
-    if (found->record && found->record->captured) {
-      return Captured(kName, found, *found->record);
-    }
-    const bool done = std::all_of(found->waits.begin(), found->waits.end(), [](const auto& wait) {
-      return wait.first->Reached(wait.second);
-    });
-    *status = done ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
-    return Status();
-  });
+  return Query("aclrtQueryEventWaitStatus", event, AllWaitsAreOver, ACL_EVENT_WAIT_STATUS_COMPLETE,
+               ACL_EVENT_WAIT_STATUS_NOT_READY, status);
 }
 
 aclError aclrtSynchronizeEvent(aclrtEvent event) {
