@@ -355,8 +355,7 @@ __device__ inline void OpenMail(MailCounters& counters) {
   if (threadIdx.x == 0) {
     for (uint64_t& counter : counters.of_box) InitBarrier(&counter);
   }
-  // InitBarrier has seen to it that the others find the counters; a fence for everything takes longer.
-  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+  asm volatile("barrier.cluster.arrive;" ::: "memory");
 #endif
 }
 // Before the first mail.
