@@ -129,8 +129,6 @@ __global__ void __launch_bounds__(kTinyThreads, 1)
   const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
   const int group = thread % kGroups, copy = thread % kWarp / kGroups;
   OpenMail(mail);
-  if (block == 0 && thread == 0)
-    ExpectBytes(&mail.of_box[0], gridDim.x * kChannels * sizeof(float2));
   BeginKernel();
   TinyGroup<T, kAligned> mine(call, block * kTinyThreads + thread, group);
   AwaitMail();
@@ -147,6 +145,7 @@ __global__ void __launch_bounds__(kTinyThreads, 1)
     SendMail(mail, 0, &of_blocks[block][thread], AddRows(of_warps, kTinyWarps, thread), 0);
   mine.WriteDx();
   if (block > 0 || thread >= kChannels) return;
+  if (thread == 0) ExpectBytes(&mail.of_box[0], gridDim.x * kChannels * sizeof(float2));
   AwaitBytes(&mail.of_box[0], 0);
   const float2 total = AddRows(of_blocks, static_cast<int>(gridDim.x), thread);
   StoreParameter<T>(dbeta, call.gamma.dtype, thread, total.x);
