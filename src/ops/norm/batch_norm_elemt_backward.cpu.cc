@@ -120,7 +120,7 @@ void ChannelTerms(const Params& p, float count, int64_t first, int64_t channels,
 
 HWY_INLINE VF Gradient(VF g, VF x, VF mean, VF mean_dy, VF slope, VF factor) {
   const VF centred = hn::Sub(x, mean);
-  return hn::Mul(hn::Sub(hn::Sub(g, mean_dy), hn::Mul(centred, slope)), factor);
+  return hn::Mul(hn::NegMulAdd(centred, slope, hn::Sub(g, mean_dy)), factor);
 }
 
 struct PlaneTerms {
@@ -296,9 +296,8 @@ HWY_INLINE void ToPairOrder([[maybe_unused]] float* values, [[maybe_unused]] int
   if constexpr (std::is_same_v<T, BFloat16>) {
     const int64_t pair = 2 * LaneCount();
     for (int64_t i = 0; i + pair <= count; i += pair) {
-      VF even, odd;
-      hn::LoadInterleaved2(F32(), values + i, even, odd);
-      Store2(even, odd, values + i);
+      const VF low = Load1(values + i), high = Load1(values + i + LaneCount());
+      Store2(hn::ConcatEven(F32(), high, low), hn::ConcatOdd(F32(), high, low), values + i);
     }
   }
 #endif
