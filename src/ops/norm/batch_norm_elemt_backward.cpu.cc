@@ -120,7 +120,7 @@ void ChannelTerms(const Params& p, float count, int64_t first, int64_t channels,
 
 HWY_INLINE VF Gradient(VF g, VF x, VF mean, VF mean_dy, VF slope, VF factor) {
   const VF centred = hn::Sub(x, mean);
-  return hn::Mul(hn::NegMulAdd(centred, slope, hn::Sub(g, mean_dy)), factor);
+  return hn::Mul(hn::Sub(hn::Sub(g, mean_dy), hn::Mul(centred, slope)), factor);
 }
 
 struct PlaneTerms {
