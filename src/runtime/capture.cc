@@ -37,7 +37,7 @@ constinit thread_local CaptureMode thread_mode = CaptureMode::kGlobal;
 
 // False when there are none.
 template <class Matches>
-bool InvalidateAll(Matches&& matches) {
+bool InvalidateAll(const char* function, Matches&& matches) {
   Captures& captures = Active();
   if (captures.count.load(std::memory_order_acquire) == 0) [[likely]]
     return false;
@@ -45,7 +45,7 @@ bool InvalidateAll(Matches&& matches) {
   bool any = false;
   for (const auto& capture : captures.list) {
     if (!matches(*capture)) continue;
-    capture->Invalidate();
+    capture->Invalidate(function);
     any = true;
   }
   return any;
@@ -126,24 +126,25 @@ Status RequireNotCaptured(const char* function, const Stream& stream) {
 
 Status ForbidWhenCaptured(const char* function, const Stream& stream) {
   Status status = RequireNotCaptured(function, stream);
-  if (!status.ok()) GraphCapture::Invalidate(stream);
+  if (!status.ok()) GraphCapture::Invalidate(function, stream);
   return status;
 }
 
 Status RequireNoCaptureOn(const char* function, int device) {
-  if (!InvalidateAll([&](const GraphCapture& c) { return c.device() == device; })) return Status();
+  if (!InvalidateAll(function, [&](const GraphCapture& c) { return c.device() == device; }))
+    return Status();
   return Fail(code::kRtStreamCaptured, function, "a stream of device {} is being captured", device);
 }
 
 Status RequireMayUseDefault(const char* function, const Context* context) {
-  if (!InvalidateAll([&](const GraphCapture& c) { return c.context() == context; }))
+  if (!InvalidateAll(function, [&](const GraphCapture& c) { return c.context() == context; }))
     return Status();
   return Fail(code::kRtCaptureImplicit, function,
               "the default stream must not be used while a stream of its context is captured");
 }
 
 Status RequireMaySynchronize(const char* function) {
-  if (!InvalidateAll(BlocksSynchronousCalls)) return Status();
+  if (!InvalidateAll(function, BlocksSynchronousCalls)) return Status();
   return Fail(code::kRtCaptureMode, function,
               "a synchronous call is not allowed while a stream is captured in this mode");
 }
@@ -176,15 +177,21 @@ Status GraphCapture::Begin(const char* function, Stream* stream, CaptureMode mod
   return Status();
 }
 
-void GraphCapture::Invalidate(const Stream& stream) {
-  if (const auto capture = Of(stream)) capture->Invalidate();
+void GraphCapture::Invalidate(const char* function) {
+  const char* nobody = nullptr;
+  invalidated_by_.compare_exchange_strong(nobody, function, std::memory_order_acq_rel);
+}
+
+void GraphCapture::Invalidate(const char* function, const Stream& stream) {
+  if (const auto capture = Of(stream)) capture->Invalidate(function);
 }
 
 Status GraphCapture::CheckValid(const char* function) const {
   if (!invalid()) [[likely]]
     return Status();
   return Fail(code::kRtCaptureInvalidated, function,
-              "the capture was made invalid by a call that failed in it");
+              "the capture was made invalid by {}, which failed in it",
+              invalidated_by_.load(std::memory_order_acquire));
 }
 
 Status GraphCapture::Add(Stream* stream, const Work& work, Where where) {
@@ -195,7 +202,7 @@ Status GraphCapture::Add(Stream* stream, const Work& work, Where where) {
   if (status.ok()) {
     ++members_[stream].added;
   } else {
-    Invalidate();
+    Invalidate(work.label);
   }
   return status;
 }
@@ -228,13 +235,13 @@ Status GraphCapture::PointOf(const char* function, Stream* stream, std::shared_p
 
 Status GraphCapture::Join(const char* function, Stream* stream, const Point& point) {
   if (stream->capture() && stream->capture() != this) {
-    Invalidate();
-    Invalidate(*stream);
+    Invalidate(function);
+    Invalidate(function, *stream);
     return Fail(code::kRtCaptureConflict, function,
                 "stream {} and the event belong to two captures", stream->id());
   }
   if (stream->settings().is_default) {
-    Invalidate();
+    Invalidate(function);
     return Fail(code::kRtCaptureImplicit, function, "the default stream cannot join a capture");
   }
   const std::lock_guard lock(mutex_);
@@ -242,7 +249,7 @@ Status GraphCapture::Join(const char* function, Stream* stream, const Point& poi
     return Fail(code::kRtEventCaptured, function, "the capture of the event has ended");
   ANYACL_RETURN_IF_ERROR(CheckValid(function));
   if (Status status = recording_->Join(stream->engine(), point.number); !status.ok()) {
-    Invalidate();
+    Invalidate(function);
     return status;
   }
   Merge(point.seen, &members_[stream].seen);

@@ -61,11 +61,12 @@ class GraphCapture {
   // The point behind what a stream of an active capture has added; stays null when it is not being captured.
   static Status PointOf(const char* function, Stream* stream, std::shared_ptr<Point>* point);
 
-  void Invalidate() { invalid_.store(true, std::memory_order_release); }
-  static void Invalidate(const Stream& stream);  // the capture of the stream, if any
+  // By a function that failed; its name is a literal, and the first one is told.
+  void Invalidate(const char* function);
+  static void Invalidate(const char* function, const Stream& stream);  // its capture, if any
 
   bool active() const { return active_.load(std::memory_order_acquire); }
-  bool invalid() const { return invalid_.load(std::memory_order_acquire); }
+  bool invalid() const { return invalidated_by_.load(std::memory_order_acquire) != nullptr; }
   void* model() const { return model_; }
   int device() const { return origin_->device(); }
   const Context* context() const { return origin_->context(); }
@@ -89,7 +90,7 @@ class GraphCapture {
   Recording* recording_ = nullptr;
   void* model_ = nullptr;
   std::atomic<bool> active_{true};
-  std::atomic<bool> invalid_{false};
+  std::atomic<const char*> invalidated_by_{nullptr};
   std::mutex mutex_;  // guards the members, and orders what is added
   std::map<Stream*, Member> members_;
 };

@@ -126,7 +126,7 @@ Status Enqueue(const char* function, aclrtStream handle, Work work, bool finish,
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(ResolveForSubmit(function, handle, &stream));
   if (finish && stream->capture()) {
-    GraphCapture::Invalidate(*stream);
+    GraphCapture::Invalidate(function, *stream);
     return Fail(code::kRtCaptureBlocksAsync, function,
                 "stream {} is being captured, and a transfer of pageable memory would have to wait",
                 stream->id());

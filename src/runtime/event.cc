@@ -103,7 +103,7 @@ std::optional<Record> RecordOf(const PinnedEvent& event) {
 }
 
 Status Captured(const char* function, const PinnedEvent& event, const Record& record) {
-  record.captured->capture->Invalidate();
+  record.captured->capture->Invalidate(function);
   return Fail(code::kRtEventCaptured, function,
               "event {} was recorded in a capture: the host can neither ask nor wait for it",
               event->id);
@@ -232,7 +232,7 @@ Status WaitOn(const char* function, void* stream_handle, void* event_handle, uin
   if (!record) return Status();
   if (record->captured) return record->captured->capture->Join(function, stream, *record->captured);
   if (stream->capture()) {
-    GraphCapture::Invalidate(*stream);
+    GraphCapture::Invalidate(function, *stream);
     return Fail(code::kRtCaptureDependency, function,
                 "stream {} is being captured, but event {} was recorded outside of the capture",
                 stream->id(), event->id);

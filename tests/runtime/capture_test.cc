@@ -183,7 +183,7 @@ TEST_F(CaptureTest, AnInvalidOneTakesNothing) {
   aclmdlRI model = nullptr;
   ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
   EXPECT_EQ(aclrtSynchronizeStream(stream_), 107027);
-  EXPECT_ACL_FAILURE(507903, CopyOn(stream_, b_, a_), "was made invalid by");
+  EXPECT_ACL_FAILURE(507903, CopyOn(stream_, b_, a_), "was made invalid by aclrtSynchronizeStream");
   EXPECT_EQ(aclrtRecordEvent(event_, stream_), 507903);
   EXPECT_EQ(aclmdlRICaptureEnd(stream_, &model), 507903);
   EXPECT_EQ(CopyOn(stream_, b_, a_), ACL_SUCCESS);
