@@ -71,6 +71,11 @@ void LeaveCore(int core) {
   sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
+// Number i of the tasks [begin, end) in that order.
+int64_t TaskAt(Order order, int64_t begin, int64_t end, int64_t i) {
+  return order == Order::kForwards ? begin + i : end - 1 - i;
+}
+
 // Neighbouring tasks of a job.
 struct alignas(64) Share {
   int64_t begin = 0;
@@ -110,7 +115,7 @@ struct alignas(64) Job {
     while (true) {
       const int64_t i = share.taken.fetch_add(1, std::memory_order_relaxed);
       if (i >= share.end - share.begin) return;
-      call(context, order == Order::kForwards ? share.begin + i : share.end - 1 - i);
+      call(context, TaskAt(order, share.begin, share.end, i));
     }
   }
 
@@ -301,9 +306,7 @@ void SetMaxThreads(int n) {
 void internal::RunTasks(int64_t tasks, Order order, TaskFunction call, void* context) {
   const int threads = inside_task ? 1 : MaxThreads();
   if (threads <= 1) {
-    for (int64_t i = 0; i < tasks; ++i) {
-      call(context, order == Order::kForwards ? i : tasks - 1 - i);
-    }
+    for (int64_t i = 0; i < tasks; ++i) call(context, TaskAt(order, 0, tasks, i));
     return;
   }
   Job job(call, context, tasks, order, static_cast<int>(std::min<int64_t>(tasks, threads)));

@@ -210,6 +210,27 @@ class PropertyTest : public testing::Test {
     return cases.make(dims, types.dtypes, defaults);
   }
 
+  // Calls body(call, input, output, shift) for all dtypes and layouts of one output and an input of its shape, which it
+  // may put `shift` elements apart.
+  template <class Body>
+  void ForEachOverlap(const Operator& op, const harness::OperatorCases& cases,
+                      std::initializer_list<int64_t> shifts, Body&& body) {
+    for (const TypeChoice& types : cases.types) {
+      for (const int64_t shift : shifts) {
+        for (const bool transposed : {false, true}) {
+          CallSpec spec = CallOf(cases, types, {23, 31});
+          const Call model(op, spec);
+          const int output = model.Outputs()[0];
+          const int input = model.Inputs()[Below(random_, 2)];
+          if (transposed) harness::SetLayout("transposed", &spec.args[output].tensor);
+          Call call(op, spec, {.data = DataOf(shift), .seed = random_()});
+          body(call, input, output, shift);
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+
   // Inputs that lie like the first output, so that it may take their place.
   std::vector<int> InputsLikeTheOutput(const Operator& op, const CallSpec& spec) {
     const Call model(op, spec);
@@ -458,27 +479,22 @@ class Overlap {
   unsigned char* output_at_;
 };
 
+void ExpectResult(const Call& call, const Overlap& overlap, const Bytes& expected, int64_t shift) {
+  const Bytes result = overlap.Result();
+  ASSERT_TRUE(std::equal(result.begin(), result.end(), expected.begin()))
+      << Describe(call) << "\n  output " << shift << " elements behind the input";
+  EXPECT_EQ(overlap.CheckGuards(), "");
+}
+
 TEST_F(PropertyTest, PartialOverlapOfInputAndOutput) {
   ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits&) {
-    for (const TypeChoice& types : cases.types) {
-      for (int64_t shift : {-37, -3, -1, 0, 1, 2, 64}) {
-        for (const bool transposed : {false, true}) {
-          CallSpec spec = CallOf(cases, types, {23, 31});
-          const Call model(op, spec);
-          const int output = model.Outputs()[0];
-          const int input = model.Inputs()[Below(random_, 2)];  // those of the output's shape
-          if (transposed) harness::SetLayout("transposed", &spec.args[output].tensor);
-          Call call(op, spec, {.data = DataOf(shift), .seed = random_()});
-          const Bytes expected = DenseResults(call);
-          const Overlap overlap(call, input, output, shift);
-          ASSERT_EQ(call.Execute(session_.stream()), 0);
-          const Bytes result = overlap.Result();
-          ASSERT_TRUE(std::equal(result.begin(), result.end(), expected.begin()))
-              << Describe(call) << "\n  output " << shift << " elements behind argument " << input;
-          EXPECT_EQ(overlap.CheckGuards(), "");
-        }
-      }
-    }
+    const auto check = [&](Call& call, int input, int output, int64_t shift) {
+      const Bytes expected = DenseResults(call);
+      const Overlap overlap(call, input, output, shift);
+      ASSERT_EQ(call.Execute(session_.stream()), 0);
+      ExpectResult(call, overlap, expected, shift);
+    };
+    ForEachOverlap(op, cases, {-37, -3, -1, 0, 1, 2, 64}, check);
   });
 }
 
@@ -486,34 +502,22 @@ TEST_F(PropertyTest, PartialOverlapOfInputAndOutput) {
 TEST_F(PropertyTest, OverlapThatComesAfterPhaseOne) {
   ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits&) {
     int64_t refused = 0, right = 0;
-    for (const TypeChoice& types : cases.types) {
-      for (int64_t shift : {-37, -1, 0, 1, 64, 2048}) {
-        for (const bool transposed : {false, true}) {
-          CallSpec spec = CallOf(cases, types, {23, 31});
-          const Call model(op, spec);
-          const int output = model.Outputs()[0];
-          const int input = model.Inputs()[Below(random_, 2)];  // those of the output's shape
-          if (transposed) harness::SetLayout("transposed", &spec.args[output].tensor);
-          Call call(op, spec, {.data = DataOf(shift), .seed = random_()});
-          const Bytes expected = DenseResults(call);
-          ASSERT_EQ(call.Plan(), 0);
-          const Overlap overlap(call, input, output, shift);
-          const int32_t code = call.Run(session_.stream());
-          if (code != 0) {
-            ++refused;
-            ASSERT_EQ(code, 161002);
-            ASSERT_NE(std::string(aclGetRecentErrMsg()).find(" must not overlap "), std::string::npos);
-            continue;
-          }
-          ++right;
-          ASSERT_EQ(aclrtSynchronizeStream(session_.stream()), 0);
-          const Bytes result = overlap.Result();
-          ASSERT_TRUE(std::equal(result.begin(), result.end(), expected.begin()))
-              << Describe(call) << "\n  output " << shift << " elements behind argument " << input;
-          EXPECT_EQ(overlap.CheckGuards(), "");
-        }
+    const auto check = [&](Call& call, int input, int output, int64_t shift) {
+      const Bytes expected = DenseResults(call);
+      ASSERT_EQ(call.Plan(), 0);
+      const Overlap overlap(call, input, output, shift);
+      const int32_t code = call.Run(session_.stream());
+      if (code != 0) {
+        ++refused;
+        ASSERT_EQ(code, 161002);
+        ASSERT_NE(std::string(aclGetRecentErrMsg()).find(" must not overlap "), std::string::npos);
+        return;
       }
-    }
+      ++right;
+      ASSERT_EQ(aclrtSynchronizeStream(session_.stream()), 0);
+      ExpectResult(call, overlap, expected, shift);
+    };
+    ForEachOverlap(op, cases, {-37, -1, 0, 1, 64, 2048}, check);
     EXPECT_GT(refused, 0) << op.contract.op();
     EXPECT_GT(right, 0) << op.contract.op();
   });

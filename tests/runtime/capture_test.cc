@@ -58,6 +58,20 @@ class CaptureTest : public StreamTest {
     EXPECT_NE(model, nullptr);
     return model;
   }
+  // What `submit` puts on stream_ never ends by itself.
+  template <class Submit>
+  void ExpectAbortEndsReplayOf(Submit&& submit) {
+    aclmdlRI model = nullptr;
+    ASSERT_EQ(aclmdlRICaptureBegin(stream_, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL), ACL_SUCCESS);
+    ASSERT_EQ(submit(), ACL_SUCCESS);
+    ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
+    ASSERT_EQ(aclmdlRIExecuteAsync(model, other_), ACL_SUCCESS);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it has begun
+    EXPECT_EQ(aclrtStreamAbort(other_), ACL_SUCCESS);
+    EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(other_, 5000), 107023);
+    EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+  }
+
   // A capture in which `call` fails with `code` ends as invalid. event_ is one of its events.
   template <class Call>
   void ExpectInvalidates(aclError code, Call&& call) {
@@ -280,30 +294,16 @@ TEST_F(CaptureTest, RunningModelsCannotBeDestroyed) {
 
 TEST_F(CaptureTest, AbortEndsAWaitInAReplay) {
   ANYACL_CPU_ONLY("a GPU waits by itself");
-  aclmdlRI model = nullptr;
-  ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
-  ASSERT_EQ(aclrtValueWait(a_, 77, ACL_STREAM_WAIT_VALUE_EQ, stream_), ACL_SUCCESS);
-  ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
-  ASSERT_EQ(aclmdlRIExecuteAsync(model, other_), ACL_SUCCESS);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it has begun
-  EXPECT_EQ(aclrtStreamAbort(other_), ACL_SUCCESS);
-  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(other_, 5000), 107023);
-  EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+  ExpectAbortEndsReplayOf(
+      [&] { return aclrtValueWait(a_, 77, ACL_STREAM_WAIT_VALUE_EQ, stream_); });
 }
 
 TEST_F(CaptureTest, AbortEndsABlockingCallbackInAReplay) {
   ANYACL_CPU_ONLY("a graph of the GPU calls the host on a thread of the driver");
   const auto nobody = static_cast<uint64_t>(-1);  // no thread ever asks for it
-  aclmdlRI model = nullptr;
   ASSERT_EQ(aclrtSubscribeReport(nobody, stream_), ACL_SUCCESS);
-  ASSERT_EQ(aclmdlRICaptureBegin(stream_, kGlobal), ACL_SUCCESS);
-  ASSERT_EQ(aclrtLaunchCallback([](void*) {}, nullptr, ACL_CALLBACK_BLOCK, stream_), ACL_SUCCESS);
-  ASSERT_EQ(aclmdlRICaptureEnd(stream_, &model), ACL_SUCCESS);
-  ASSERT_EQ(aclmdlRIExecuteAsync(model, other_), ACL_SUCCESS);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it has begun
-  EXPECT_EQ(aclrtStreamAbort(other_), ACL_SUCCESS);
-  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(other_, 5000), 107023);
-  EXPECT_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
+  ExpectAbortEndsReplayOf(
+      [&] { return aclrtLaunchCallback([](void*) {}, nullptr, ACL_CALLBACK_BLOCK, stream_); });
   EXPECT_EQ(aclrtUnSubscribeReport(nobody, stream_), ACL_SUCCESS);
 }
 

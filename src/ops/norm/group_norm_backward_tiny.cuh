@@ -77,7 +77,7 @@ class TinyGroup {
 // Adds up what the lanes of the same group have. Each step two lanes halve their channels between them; of kGroups
 // groups, a lane ends with the sums of kTinyKept channels.
 template <int kGroups>
-inline constexpr int kTinyKept = kGroups* kTinySize / kWarp;
+inline constexpr int kTinyKept = kTinySize* kGroups / kWarp;
 
 template <int kGroups>
 __device__ inline void AddOverWarp(float2 (&channels)[kTinySize]) {

@@ -525,8 +525,9 @@ template <class T>
 void RowBlockOf(const Params& p, const Blocks& w, int64_t block) {
   const int64_t row_bytes = 2 * p.cols * static_cast<int64_t>(sizeof(T));
   const int64_t tile = std::clamp<int64_t>(kTileBytes / row_bytes, 2, kTileRows) & ~int64_t{1};
-  tile* row_bytes <= kTileBytes ? RowBlockOf<Way::kShortRows, T>(p, w, block, tile)
-                                : RowBlockOf<Way::kLongRows, T>(p, w, block, tile);
+  const bool is_short = tile * row_bytes <= kTileBytes;
+  is_short ? RowBlockOf<Way::kShortRows, T>(p, w, block, tile)
+           : RowBlockOf<Way::kLongRows, T>(p, w, block, tile);
 }
 
 template <class T>
@@ -605,12 +606,11 @@ void RunColumns(const Params& p, Group group, int64_t rows_of_group, const ForEa
   const int64_t pieces = CeilDiv(p.cols, kPiece);
   for (group.first = 0; group.first < p.rows; group.first += rows_of_group) {
     group.rows = std::min(rows_of_group, p.rows - group.first);
-    for_each(
-        group.chunks * CeilDiv(group.rows, kDotRows), [&](int64_t i) { dots(p, group, i); },
-        Order::kForwards);
+    const auto sum_chunk = [&](int64_t i) { dots(p, group, i); };
+    const auto write_piece = [&](int64_t i) { columns(p, group, i); };
+    for_each(group.chunks * CeilDiv(group.rows, kDotRows), sum_chunk, Order::kForwards);
     for (int64_t i = 0; i < group.rows; ++i) group.means[i] = MeanOfChunks(p, group, i);
-    for_each(
-        pieces, [&](int64_t i) { columns(p, group, i); }, Order::kBackwards);
+    for_each(pieces, write_piece, Order::kBackwards);
   }
 }
 
