@@ -104,8 +104,10 @@ Status MakeContext(const char* function, int device, bool implicit, Context** ma
   settings.context = context;
   settings.device = device;
   settings.is_default = true;
-  Status status = CreateStream(function, settings, &context->default_stream);
+  Stream* stream = nullptr;
+  Status status = CreateStream(function, settings, &stream);
   if (status.ok()) {
+    context->default_stream.store(stream, std::memory_order_release);
     *made = context;
   } else {
     Contexts().Destroy(handle);
@@ -169,6 +171,13 @@ Status RequireContext(const char* function, Context** context) {
   return Fail(
       code::kRtContextNull, function,
       "this thread has no current context; call aclrtSetDevice or aclrtSetCurrentContext first");
+}
+
+Status RequireDefaultStream(const char* function, const Context& context, Stream** stream) {
+  *stream = context.default_stream.load(std::memory_order_acquire);
+  if (*stream) [[likely]]
+    return Status();
+  return Fail(code::kRtContextNull, function, "another thread ends the current context");
 }
 
 Status SelectDevice(const char* function, int device) {
@@ -356,7 +365,9 @@ aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "stream", stream));
     Context* current = nullptr;
     ANYACL_RETURN_IF_ERROR(RequireContext(kName, &current));
-    *stream = current->default_stream->handle();
+    Stream* own = nullptr;
+    ANYACL_RETURN_IF_ERROR(RequireDefaultStream(kName, *current, &own));
+    *stream = own->handle();
     return Status();
   });
 }

@@ -27,7 +27,8 @@ struct Context {
   std::atomic<bool> device_was_reset{
       false};  // an explicit context survives the reset, but only to be destroyed
   void* handle = nullptr;
-  Stream* default_stream = nullptr;
+  // Null for a moment where a thread looks at a context that another one ends, and whose place is taken again.
+  std::atomic<Stream*> default_stream{nullptr};
   Option options[kOptions];
 };
 
@@ -37,6 +38,9 @@ Context* CurrentContext();
 
 // The same; 107002 and a sentence when there is none.
 Status RequireContext(const char* function, Context** context);
+
+// Its default stream; the same code when the context ends meanwhile.
+Status RequireDefaultStream(const char* function, const Context& context, Stream** stream);
 
 // Number of devices this process sees, and the check of an id against it (107001).
 int DeviceCount();

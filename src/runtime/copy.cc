@@ -325,33 +325,44 @@ struct FillPayload {
   Status Run(const Launch& launch) const { return memory->Fill(to, unit, pattern, count, launch); }
 };
 
-// Looks up the target of a fill that its caller has checked.
-Status PrepareFill(const char* function, const char* argument, void* to, int unit, uint32_t pattern,
-                   size_t count, Place* place, FillPayload* fill) {
-  *place = MemoryMap::Get().Locate(to);
-  const size_t bytes = count * static_cast<size_t>(unit);
-  ANYACL_RETURN_IF_ERROR(CheckExtent(function, argument, to, *place, bytes));
-  DeviceMemory& memory = place->is_device() ? *place->block->memory : HostMemory();
-  *fill = {&memory, to, count, pattern, unit};
-  return {};
-}
+// What a function has checked, still to be looked up.
+struct FillRequest {
+  const char* argument;  // the name of `to`
+  void* to;
+  int unit;
+  uint32_t pattern;
+  size_t count;
+};
 
-Status FillNow(const char* function, const FillPayload& fill) {
+// How a fill runs: before the function returns, or on a stream.
+Status FillNow(const char* function, const Place&, const FillPayload& fill) {
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
   ANYACL_RETURN_IF_ERROR(RequireMaySynchronize(function));
   return Named(function, fill.Run(Launch{nullptr, context->device}));
 }
 
-Status EnqueueFill(const char* function, aclrtStream stream, const Place& place,
-                   const FillPayload& fill) {
-  const auto run = [](Work& work, const Launch& launch) -> int32_t {
-    return PayloadOf<FillPayload>(work).Run(launch).code();
-  };
-  const uint64_t bytes = static_cast<uint64_t>(fill.count) * static_cast<uint64_t>(fill.unit);
-  const Where where = place.is_device() ? Where::kAnywhere : Where::kOnStreamThread;
-  return Enqueue(function, stream, MakeWork(function, bytes, fill, run), place.extent < bytes,
-                 where);
+struct FillOn {
+  aclrtStream stream;
+
+  Status operator()(const char* function, const Place& place, const FillPayload& fill) const {
+    const auto run = [](Work& work, const Launch& launch) -> int32_t {
+      return PayloadOf<FillPayload>(work).Run(launch).code();
+    };
+    const uint64_t bytes = static_cast<uint64_t>(fill.count) * static_cast<uint64_t>(fill.unit);
+    const Where where = place.is_device() ? Where::kAnywhere : Where::kOnStreamThread;
+    return Enqueue(function, stream, MakeWork(function, bytes, fill, run), place.extent < bytes,
+                   where);
+  }
+};
+
+template <class Way>
+Status Fill(const char* function, const FillRequest& request, const Way& way) {
+  const Place place = MemoryMap::Get().Locate(request.to);
+  const size_t bytes = request.count * static_cast<size_t>(request.unit);
+  ANYACL_RETURN_IF_ERROR(CheckExtent(function, request.argument, request.to, place, bytes));
+  DeviceMemory& memory = place.is_device() ? *place.block->memory : HostMemory();
+  return way(function, place, {&memory, request.to, request.count, request.pattern, request.unit});
 }
 
 Status CheckMemset(const char* function, const void* dev_ptr, size_t max_count, size_t count) {
@@ -369,6 +380,26 @@ Status CheckMemsetD32(const char* function, const void* ptr, size_t mem_size, si
   if (n <= mem_size / sizeof(uint32_t)) return {};
   return Fail(code::kAclInvalidParam, function,
               "memSize must be at least 4 * N, got memSize {} N {}", mem_size, n);
+}
+
+template <class Way>
+aclError MemsetBytes(const char* function, void* dev_ptr, size_t max_count, int32_t value,
+                     size_t count, const Way& way) {
+  return AclBorder(function, [&]() -> Status {
+    if (count == 0) return {};
+    ANYACL_RETURN_IF_ERROR(CheckMemset(function, dev_ptr, max_count, count));
+    return Fill(function, {"devPtr", dev_ptr, 1, static_cast<uint32_t>(value), count}, way);
+  });
+}
+
+template <class Way>
+aclError MemsetWords(const char* function, void* ptr, size_t mem_size, uint32_t value, size_t n,
+                     const Way& way) {
+  return AclBorder(function, [&]() -> Status {
+    if (n == 0) return {};
+    ANYACL_RETURN_IF_ERROR(CheckMemsetD32(function, ptr, mem_size, n));
+    return Fill(function, {"ptr", ptr, 4, value, n}, way);
+  });
 }
 
 struct ReducePayload {
@@ -536,55 +567,21 @@ aclError aclrtMemcpyBatchAsyncV2(void** dsts, size_t* destMaxs, void** srcs, siz
 }
 
 aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
-  constexpr const char* kName = "aclrtMemset";
-  return AclBorder(kName, [&]() -> Status {
-    if (count == 0) return {};
-    ANYACL_RETURN_IF_ERROR(CheckMemset(kName, devPtr, maxCount, count));
-    Place place;
-    FillPayload fill;
-    ANYACL_RETURN_IF_ERROR(PrepareFill(kName, "devPtr", devPtr, 1, static_cast<uint32_t>(value),
-                                       count, &place, &fill));
-    return FillNow(kName, fill);
-  });
+  return MemsetBytes("aclrtMemset", devPtr, maxCount, value, count, FillNow);
 }
 
 aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count,
                           aclrtStream stream) {
-  constexpr const char* kName = "aclrtMemsetAsync";
-  return AclBorder(kName, [&]() -> Status {
-    if (count == 0) return {};
-    ANYACL_RETURN_IF_ERROR(CheckMemset(kName, devPtr, maxCount, count));
-    Place place;
-    FillPayload fill;
-    ANYACL_RETURN_IF_ERROR(PrepareFill(kName, "devPtr", devPtr, 1, static_cast<uint32_t>(value),
-                                       count, &place, &fill));
-    return EnqueueFill(kName, stream, place, fill);
-  });
+  return MemsetBytes("aclrtMemsetAsync", devPtr, maxCount, value, count, FillOn{stream});
 }
 
 aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
-  constexpr const char* kName = "aclrtMemsetD32";
-  return AclBorder(kName, [&]() -> Status {
-    if (N == 0) return {};
-    ANYACL_RETURN_IF_ERROR(CheckMemsetD32(kName, ptr, memSize, N));
-    Place place;
-    FillPayload fill;
-    ANYACL_RETURN_IF_ERROR(PrepareFill(kName, "ptr", ptr, 4, value, N, &place, &fill));
-    return FillNow(kName, fill);
-  });
+  return MemsetWords("aclrtMemsetD32", ptr, memSize, value, N, FillNow);
 }
 
 aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N,
                              aclrtStream stream) {
-  constexpr const char* kName = "aclrtMemsetD32Async";
-  return AclBorder(kName, [&]() -> Status {
-    if (N == 0) return {};
-    ANYACL_RETURN_IF_ERROR(CheckMemsetD32(kName, ptr, memSize, N));
-    Place place;
-    FillPayload fill;
-    ANYACL_RETURN_IF_ERROR(PrepareFill(kName, "ptr", ptr, 4, value, N, &place, &fill));
-    return EnqueueFill(kName, stream, place, fill);
-  });
+  return MemsetWords("aclrtMemsetD32Async", ptr, memSize, value, N, FillOn{stream});
 }
 
 aclError aclrtReduceAsync(void* dst, const void* src, uint64_t count, aclrtReduceKind kind,

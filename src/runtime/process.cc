@@ -161,6 +161,21 @@ Status RunInitHooks(const char* function, const std::vector<Hook<aclInitCallback
   return Status();
 }
 
+void Apply(const Settings& settings) {
+  error_text::SetProcessScope(settings.process_wide_errors);
+  SetDefaultDevice(settings.default_device);
+}
+
+// For an aclInit that failed in a hook: the next one is to run them again.
+void CountBack() {
+  Process& process = ThisProcess();
+  {
+    const std::lock_guard lock(process.mutex);
+    if (process.init_count > 0 && --process.init_count > 0) return;
+  }
+  Apply({});
+}
+
 // *repeated: another thread was quicker, this call was only counted.
 Status Initialize(const char* function, const char* path, bool* repeated) {
   std::string text;
@@ -189,9 +204,10 @@ Status Initialize(const char* function, const char* path, bool* repeated) {
     process.init_count = 1;
     hooks = process.init_hooks;
   }
-  error_text::SetProcessScope(settings.process_wide_errors);
-  SetDefaultDevice(settings.default_device);
-  return RunInitHooks(function, hooks, text);
+  Apply(settings);
+  Status status = RunInitHooks(function, hooks, text);
+  if (!status.ok()) CountBack();
+  return status;
 }
 
 bool CountRepeatedInit() {
@@ -223,8 +239,7 @@ Status Finalize(const char* function, uint64_t subtract, uint64_t* remaining) {
     if (result == ACL_SUCCESS || !first.ok()) continue;
     first = Fail(result, function, "a finalise callback of type {} returned {}", hook.type, result);
   }
-  error_text::SetProcessScope(false);
-  SetDefaultDevice(-1);
+  Apply({});
   return first;
 }
 

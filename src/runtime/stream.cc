@@ -184,8 +184,7 @@ Status ResolveStream(const char* function, const void* handle, Stream** stream) 
   if (!handle) {
     Context* context = nullptr;
     ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
-    *stream = context->default_stream;
-    return Status();
+    return RequireDefaultStream(function, *context, stream);
   }
   *stream = FindStream(handle);
   if (*stream) [[likely]]
@@ -197,7 +196,7 @@ Status ResolveForSubmit(const char* function, const void* handle, Stream** strea
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
   if (!handle) {
-    *stream = context->default_stream;
+    ANYACL_RETURN_IF_ERROR(RequireDefaultStream(function, *context, stream));
     return RequireMayUseDefault(function, context);
   }
   *stream = FindStream(handle);
@@ -211,7 +210,8 @@ Status ResolveForSubmit(const char* function, const void* handle, Stream** strea
                 (*stream)->device() == context->device ? "another context of device" : "device",
                 (*stream)->device());
   }
-  if (*stream == context->default_stream) return RequireMayUseDefault(function, context);
+  if (*stream == context->default_stream.load(std::memory_order_relaxed))
+    return RequireMayUseDefault(function, context);
   return Status();
 }
 

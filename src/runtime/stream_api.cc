@@ -61,7 +61,8 @@ Status Destroy(const char* function, void* handle, PendingWork pending) {
 Status RequireMayAsk(const char* function, const Stream& stream) {
   ANYACL_RETURN_IF_ERROR(ForbidWhenCaptured(function, stream));
   const Context* const context = stream.context();
-  if (!context || context->default_stream != &stream) return Status();
+  if (!context || context->default_stream.load(std::memory_order_relaxed) != &stream)
+    return Status();
   return RequireMayUseDefault(function, context);
 }
 

@@ -39,9 +39,13 @@ TensorDescs& Descs() {
   return *descs;
 }
 
-Status FindDesc(const char* function, const aclTensorDesc* handle, TensorDesc** desc) {
+// Pinned: another thread may destroy it meanwhile.
+using FoundDesc = TensorDescs::Pinned;
+FoundDesc FindDesc(const aclTensorDesc* handle) { return FoundDesc(Descs(), handle); }
+
+Status FindDesc(const char* function, const aclTensorDesc* handle, FoundDesc* desc) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "desc", handle));
-  *desc = Descs().Get(handle);
+  *desc = FindDesc(handle);
   if (*desc) return Status();
   return Fail(code::kAclInvalidParam, function, "desc must be a live tensor description, got {}",
               static_cast<const void*>(handle));
@@ -97,7 +101,7 @@ void aclDestroyTensorDesc(const aclTensorDesc* desc) { Descs().Destroy(desc); }
 
 void aclSetTensorDescName(aclTensorDesc* desc, const char* name) {
   AclBorder("aclSetTensorDescName", [&]() -> Status {
-    TensorDesc* found = nullptr;
+    FoundDesc found;
     ANYACL_RETURN_IF_ERROR(FindDesc("aclSetTensorDescName", desc, &found));
     found->name = name ? name : "";
     return Status();
@@ -105,35 +109,35 @@ void aclSetTensorDescName(aclTensorDesc* desc, const char* name) {
 }
 
 const char* aclGetTensorDescName(aclTensorDesc* desc) {
-  const TensorDesc* found = Descs().Get(desc);
+  const FoundDesc found = FindDesc(desc);
   return found ? found->name.c_str() : "";
 }
 
 aclDataType aclGetTensorDescType(const aclTensorDesc* desc) {
-  const TensorDesc* found = Descs().Get(desc);
+  const FoundDesc found = FindDesc(desc);
   return static_cast<aclDataType>(found ? found->dtype : ACL_DT_UNDEFINED);
 }
 
 aclFormat aclGetTensorDescFormat(const aclTensorDesc* desc) {
-  const TensorDesc* found = Descs().Get(desc);
+  const FoundDesc found = FindDesc(desc);
   return static_cast<aclFormat>(found ? found->format : ACL_FORMAT_UNDEFINED);
 }
 
 size_t aclGetTensorDescSize(const aclTensorDesc* desc) {
-  const TensorDesc* found = Descs().Get(desc);
+  const FoundDesc found = FindDesc(desc);
   if (!found) return 0;
   size_t bytes = 0;
   const size_t element = SizeOf(static_cast<DType>(found->dtype));
-  return __builtin_mul_overflow(ElementCount(*found), element, &bytes) ? 0 : bytes;
+  return __builtin_mul_overflow(ElementCount(*found.get()), element, &bytes) ? 0 : bytes;
 }
 
 size_t aclGetTensorDescElementCount(const aclTensorDesc* desc) {
-  const TensorDesc* found = Descs().Get(desc);
-  return found ? ElementCount(*found) : 0;
+  const FoundDesc found = FindDesc(desc);
+  return found ? ElementCount(*found.get()) : 0;
 }
 
 size_t aclGetTensorDescNumDims(const aclTensorDesc* desc) {
-  const TensorDesc* found = Descs().Get(desc);
+  const FoundDesc found = FindDesc(desc);
   if (!found) return 0;
   return found->has_unknown_rank() ? static_cast<size_t>(ACL_UNKNOWN_RANK) : found->dims.size();
 }
@@ -146,10 +150,10 @@ int64_t aclGetTensorDescDim(const aclTensorDesc* desc, size_t index) {
 aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t* dimSize) {
   constexpr const char* kName = "aclGetTensorDescDimV2";
   return AclBorder(kName, [&]() -> Status {
-    TensorDesc* found = nullptr;
+    FoundDesc found;
     ANYACL_RETURN_IF_ERROR(FindDesc(kName, desc, &found));
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "dimSize", dimSize));
-    ANYACL_RETURN_IF_ERROR(RequireIndex(kName, *found, index));
+    ANYACL_RETURN_IF_ERROR(RequireIndex(kName, *found.get(), index));
     *dimSize = found->dims[index];
     return Status();
   });
@@ -159,7 +163,7 @@ aclError aclSetTensorShapeRange(aclTensorDesc* desc, size_t dimsCount,
                                 int64_t dimsRange[][ACL_TENSOR_SHAPE_RANGE_NUM]) {
   constexpr const char* kName = "aclSetTensorShapeRange";
   return AclBorder(kName, [&]() -> Status {
-    TensorDesc* found = nullptr;
+    FoundDesc found;
     ANYACL_RETURN_IF_ERROR(FindDesc(kName, desc, &found));
     if (dimsCount > 0) ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "dimsRange", dimsRange));
     if (!found->has_unknown_rank() && dimsCount != found->dims.size()) {
@@ -176,7 +180,7 @@ aclError aclSetTensorShapeRange(aclTensorDesc* desc, size_t dimsCount,
 
 aclError aclSetTensorFormat(aclTensorDesc* desc, aclFormat format) {
   return AclBorder("aclSetTensorFormat", [&]() -> Status {
-    TensorDesc* found = nullptr;
+    FoundDesc found;
     ANYACL_RETURN_IF_ERROR(FindDesc("aclSetTensorFormat", desc, &found));
     found->storage_format = Number(format);
     return Status();
@@ -186,7 +190,7 @@ aclError aclSetTensorFormat(aclTensorDesc* desc, aclFormat format) {
 aclError aclSetTensorShape(aclTensorDesc* desc, int numDims, const int64_t* dims) {
   constexpr const char* kName = "aclSetTensorShape";
   return AclBorder(kName, [&]() -> Status {
-    TensorDesc* found = nullptr;
+    FoundDesc found;
     ANYACL_RETURN_IF_ERROR(FindDesc(kName, desc, &found));
     ANYACL_RETURN_IF_ERROR(CheckDims(kName, numDims, dims));
     found->storage_dims.assign(dims, dims + numDims);
@@ -197,7 +201,7 @@ aclError aclSetTensorShape(aclTensorDesc* desc, int numDims, const int64_t* dims
 aclError aclSetTensorConst(aclTensorDesc* desc, void* dataBuffer, size_t length) {
   constexpr const char* kName = "aclSetTensorConst";
   return AclBorder(kName, [&]() -> Status {
-    TensorDesc* found = nullptr;
+    FoundDesc found;
     ANYACL_RETURN_IF_ERROR(FindDesc(kName, desc, &found));
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "dataBuffer", dataBuffer));
     if (length == 0) {
@@ -212,7 +216,7 @@ aclError aclSetTensorConst(aclTensorDesc* desc, void* dataBuffer, size_t length)
 aclError aclSetTensorPlaceMent(aclTensorDesc* desc, aclMemType memType) {
   constexpr const char* kName = "aclSetTensorPlaceMent";
   return AclBorder(kName, [&]() -> Status {
-    TensorDesc* found = nullptr;
+    FoundDesc found;
     ANYACL_RETURN_IF_ERROR(FindDesc(kName, desc, &found));
     const int number = Number(memType);
     if (number < ACL_MEMTYPE_DEVICE || number > ACL_MEMTYPE_HOST_COMPILE_INDEPENDENT) {

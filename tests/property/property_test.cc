@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -606,10 +607,18 @@ void PoisonOutputs(const Call& call) {
   }
 }
 
+bool IsDenseCase(const Case& row) {
+  return !row.Has("large") && !row.Has("strided") && !row.Has("alias") && !row.Has("empty");
+}
+
+// What can be run many times in a test.
+int64_t MostElements() {
+  if (kSanitized) return 10'000;
+  return runtime::CurrentBackend().launches() ? 10'000'000 : 100'000;
+}
+
 TEST_F(PropertyTest, AHundredRunsAndAReplayGiveTheSameBits) {
   const aclrtStream stream = session_.stream();
-  const bool is_fast = runtime::CurrentBackend().launches();
-  const int64_t most_elements = kSanitized ? 10'000 : is_fast ? 10'000'000 : 100'000;
   const auto check = [&](Call& call) {
     ASSERT_EQ(call.PlanRepeatable(), 0);
     const auto results = [&](auto&& submit) {
@@ -632,8 +641,7 @@ TEST_F(PropertyTest, AHundredRunsAndAReplayGiveTheSameBits) {
   };
   ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits&) {
     for (const Case& row : cases.cases) {
-      if (row.Has("large") || row.Has("strided") || row.Has("alias") || row.Has("empty")) continue;
-      if (Numel(row.ParsedDims()) > most_elements) continue;
+      if (!IsDenseCase(row) || Numel(row.ParsedDims()) > MostElements()) continue;
       for (const TypeChoice& types : cases.types) {
         if (!types.bench) continue;
         Call call(op, harness::MakeCall(op.contract, cases, row, types));
@@ -642,6 +650,43 @@ TEST_F(PropertyTest, AHundredRunsAndAReplayGiveTheSameBits) {
       }
     }
   });
+}
+
+// Kernels of several streams, too, that are on the device at once and get in each other's way.
+TEST_F(PropertyTest, ManyStreamsAtOnceGiveTheSameBits) {
+  constexpr int kStreams = 4, kRuns = 8;
+  std::vector<aclrtStream> streams(kStreams);
+  for (aclrtStream& stream : streams) ASSERT_EQ(aclrtCreateStream(&stream), 0);
+  const auto check = [&](std::vector<std::unique_ptr<Call>>& calls) {
+    for (const auto& call : calls) ASSERT_EQ(call->PlanRepeatable(), 0);
+    ASSERT_EQ(calls[0]->Run(streams[0]), 0);
+    ASSERT_EQ(aclrtSynchronizeStream(streams[0]), 0);
+    const Bytes expected = MemoryOfOutputs(*calls[0]);
+    for (const auto& call : calls) PoisonOutputs(*call);
+    for (int run = 0; run < kRuns; ++run) {
+      for (int i = 0; i < kStreams; ++i) ASSERT_EQ(calls[i]->Run(streams[i]), 0);
+    }
+    for (int i = 0; i < kStreams; ++i) {
+      ASSERT_EQ(aclrtSynchronizeStream(streams[i]), 0);
+      EXPECT_TRUE(MemoryOfOutputs(*calls[i]) == expected) << "stream " << i;
+    }
+  };
+  ForEachOperator([&](const Operator& op, const harness::OperatorCases& cases, const Traits&) {
+    for (const Case& row : cases.cases) {
+      if (!IsDenseCase(row) || Numel(row.ParsedDims()) > MostElements()) continue;
+      for (const TypeChoice& types : cases.types) {
+        if (!types.bench) continue;
+        std::vector<std::unique_ptr<Call>> calls;
+        for (int i = 0; i < kStreams; ++i) {
+          calls.push_back(
+              std::make_unique<Call>(op, harness::MakeCall(op.contract, cases, row, types)));
+        }
+        check(calls);
+        ASSERT_FALSE(HasFailure()) << op.contract.op() << " " << row.name << " " << types.label;
+      }
+    }
+  });
+  for (aclrtStream stream : streams) EXPECT_EQ(aclrtDestroyStream(stream), 0);
 }
 
 // ---- batches ----

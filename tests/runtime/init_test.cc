@@ -252,6 +252,25 @@ TEST(Hooks, RunInsideInitOrAtOnce) {
 
 // --- exit and fork ---
 
+TEST(Hooks, AFailureAtTheStartLeavesNothingInitialised) {
+  EXPECT_IN_FRESH_PROCESS({
+    int calls = 0;
+    int32_t device = -1;
+    const aclInitCallbackFunc fail_once = [](const char*, size_t, void* data) -> aclError {
+      return ++*static_cast<int*>(data) == 1 ? 100001 : ACL_SUCCESS;
+    };
+    const ConfigFile config("{\"defaultDevice\": {\"default_device\": \"0\"}}");
+    CHILD_OK(aclInitCallbackRegister(ACL_REG_TYPE_OTHER, fail_once, &calls));
+    CHILD_EQ(aclInit(config.c_str()), 100001);
+    CHILD_EQ(aclrtGetDevice(&device), 107002);
+    CHILD_EQ(aclFinalize(), 100037);
+    CHILD_OK(aclInit(config.c_str()));
+    CHILD_EQ(calls, 2);
+    CHILD_OK(aclrtGetDevice(&device));
+    CHILD_OK(aclFinalize());
+  });
+}
+
 TEST(Hooks, AFailureAtTheEndStopsNoOther) {
   EXPECT_IN_FRESH_PROCESS({
     Seen end;

@@ -111,6 +111,7 @@ class RowsKernel {
       __syncthreads();
     }
     BeginKernel();
+    if (call_.counters) Gathering(call_.counters).Begin();
     if constexpr (S::kStages == 0) {
       Once();
     } else {
@@ -350,15 +351,16 @@ class RowsKernel {
 
   // dgamma, when all blocks have written their partials.
   __device__ void AddPartials() {
-    MeetAllBlocks(call_.counters);
     const ColumnSums sums{call_.partials, gridDim.x / call_.cluster_size,
                           call_.cols,     call_.cols,
                           call_.dgamma,   nullptr,
                           DType::kF32};
-    for (int64_t column = int64_t{blockIdx.x} * kWarp; column < call_.cols;
-         column += int64_t{gridDim.x} * kWarp) {
-      AddColumns(sums, column);
-    }
+    Gathering(call_.counters).End([&](unsigned block) {
+      for (int64_t column = int64_t{block} * kWarp; column < call_.cols;
+           column += int64_t{gridDim.x} * kWarp) {
+        AddColumns(sums, column);
+      }
+    });
   }
 
   const RowsCall& call_;
@@ -407,7 +409,7 @@ class RowsLaunch {
         clusters_(static_cast<int>(std::min<int64_t>(turns_, ClustersOf(size_)))) {}
 
   void Run() const {
-    static_assert(S::kSharedBytes <= 227 * 1024 - 8192);
+    static_assert(S::kSharedBytes <= 227 * 1024 - 8192 && kBlocks <= Gathering::kMostBlocks);
     const int64_t pitch = p_.cols * static_cast<int64_t>(SizeOf(p_.dtype));
     WithFlag(Aligned({p_.dy, p_.x, p_.dx, p_.gamma, p_.dgamma}, pitch), [&]<bool kAligned>() {
       turns_ == clusters_ ? Start<typename S::Once, kAligned>() : Start<S, kAligned>();
@@ -415,20 +417,16 @@ class RowsLaunch {
   }
 
  private:
-  // A second kernel for dgamma costs the host another launch, but in a graph it is faster than a meeting.
+  // A second kernel for dgamma costs the host another launch, but a graph has no counters.
   template <class Form, bool kAligned>
   void Start() const {
-    LaunchShape shape{.blocks = int64_t{clusters_} * size_,
-                      .threads = Form::kThreads,
-                      .shared_bytes = Form::kSharedBytes,
-                      .cluster = size_,
-                      .most_together = Form::kStages == 0 ? 0 : 1};
+    const LaunchShape shape{.blocks = int64_t{clusters_} * size_,
+                            .threads = Form::kThreads,
+                            .shared_bytes = Form::kSharedBytes,
+                            .cluster = size_,
+                            .most_together = Form::kStages == 0 ? 0 : 1};
     const bool one = clusters_ == 1;
-    if (!one && launch_.counters) {
-      static std::atomic<int> cache[kMaxDevices][kMaxCluster + 1];
-      shape.cooperative = ResidentClusters<Rows<Form, kAligned>>(cache[launch_.device][size_],
-                                                                 launch_, shape) >= clusters_;
-    }
+    unsigned* const counters = one ? nullptr : launch_.counters;
     const int64_t row_step = int64_t{clusters_} * Form::kTeams;
     const RowsCall call{p_.dy,
                         p_.x,
@@ -436,7 +434,7 @@ class RowsLaunch {
                         {p_.gamma, p_.gamma_dtype},
                         p_.dx,
                         static_cast<float*>(one ? p_.dgamma : p_.scratch),
-                        shape.cooperative ? launch_.counters : nullptr,
+                        counters,
                         p_.dgamma,
                         p_.rows,
                         p_.cols,
@@ -446,7 +444,7 @@ class RowsLaunch {
                         row_step * p_.cols,
                         size_};
     LaunchKernel<Rows<Form, kAligned>>(launch_, shape, call);
-    if (one || shape.cooperative) return;
+    if (one || counters) return;
     LaunchColumnSums(launch_, {static_cast<const float*>(p_.scratch), clusters_, p_.cols, p_.cols,
                                p_.dgamma, nullptr, DType::kF32});
   }
@@ -466,6 +464,7 @@ void LaunchRows(const Params& p, const Launch& launch) {
 // ---- columns ----
 
 constexpr int kGroup = 8;  // rows that a thread keeps
+constexpr int kBatch = 4;  // sums of blocks that a lane asks for at a time
 
 template <class T>
 inline constexpr int kColumnThreads = sizeof(T) == 4 ? 256 : 128;  // a block covers 1024 columns
@@ -624,7 +623,6 @@ class ColumnsKernel {
   }
 
   // Those of block b and of some behind it. All are on their way before one is waited for.
-  static constexpr int kBatch = 4;
   template <int kOwn>
   __device__ void AddBlockSums(int b, float (&own)[kOwn]) const {
     float sums[kOwn][kBatch];
