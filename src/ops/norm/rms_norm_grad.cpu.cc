@@ -4,7 +4,8 @@
 // RmsNormGrad on the CPU: the dot product of a row first, then its dx and its part of dgamma from a second
 // read that should still be in a cache. Two ways through the rows:
 //
-//   row blocks  a thread takes a block of rows, some rows (a tile) at a time, and sums dgamma over its block
+//   row blocks  a thread takes a block of rows, some rows (a tile) at a time, and sums dgamma over its block;
+//               short rows stay in its registers instead
 //   columns     few or very long rows: all threads share a group of rows and split its columns
 //
 // Determinism. A row is summed in float over chunks of kChunk columns and the chunks in double, in order, on
@@ -226,19 +227,26 @@ HWY_INLINE void FetchAhead(const T* p, int64_t count) {
 
 // ---- Sums of lanes ----
 
+// Neighbours are added, then neighbours among the sums, and so on.
 #if HWY_TARGET == HWY_SCALAR
 HWY_INLINE VF AddNeighbours(VF low, VF) { return low; }
+HWY_INLINE float SumLanes(VF v) { return hn::GetLane(v); }
 #else
 HWY_INLINE VF AddNeighbours(VF low, VF high) {
   const F32 d;
   return hn::Add(hn::ConcatEven(d, high, low), hn::ConcatOdd(d, high, low));
 }
-#endif
 
 HWY_INLINE float SumLanes(VF v) {
-  for (int64_t left = LaneCount(); left > 1; left /= 2) v = AddNeighbours(v, v);
+  const F32 d;
+  v = hn::Add(v, hn::Shuffle2301(v));
+  v = hn::Add(v, hn::Shuffle1032(v));
+  if constexpr (hn::MaxLanes(F32()) >= 8) v = hn::Add(v, hn::SwapAdjacentBlocks(v));
+  if constexpr (hn::MaxLanes(F32()) >= 16) v = hn::Add(v, hn::ConcatUpperUpper(d, v, v));
+  static_assert(hn::MaxLanes(F32()) <= 16);
   return hn::GetLane(v);
 }
+#endif
 
 // The sums of the lanes of kTileRows vectors, each with the bits of SumLanes, in a third of the steps.
 inline constexpr int kTileRows = 8;
@@ -521,8 +529,70 @@ void RowBlockOf(const Params& p, const Blocks& w, int64_t block, int64_t tile) {
   if (w.stream) EndStream();
 }
 
+// ---- Rows that stay in the registers from the first read to the second ----
+
+inline constexpr int kMostPairs = 4;
+
+// Puts the rows' part of dgamma into `sums`. The bits are those of tiles.
+template <bool stream, int pairs, class T>
+void RowsInRegisters(const Params& p, const Blocks& w, int64_t begin, int64_t end, float* sums) {
+  const F32 d;
+  const int64_t lanes = LaneCount();
+  VF dgamma[2 * pairs];
+  HWY_UNROLL(8)
+  for (int v = 0; v < 2 * pairs; ++v) dgamma[v] = hn::Zero(d);
+  for (int64_t i = begin; i < end; ++i) {
+    const Row<T> row = RowOf<T>(p, i, 0);
+    const VF rstd = hn::Set(d, row.rstd);
+    VF x[2 * pairs], weighted[2 * pairs];
+    VF dots[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+    HWY_UNROLL(4)
+    for (int k = 0; k < pairs; ++k) {
+      const int64_t column = 2 * k * lanes;
+      FetchStream(row.dy + column, 2 * lanes);
+      FetchStream(row.x + column, 2 * lanes);
+      VF g[2];
+      Load2(row.dy + column, g[0], g[1]);
+      Load2(row.x + column, x[2 * k], x[2 * k + 1]);
+      HWY_UNROLL(2)
+      for (int v = 2 * k; v < 2 * k + 2; ++v) {
+        const VF u = hn::Mul(x[v], rstd);
+        weighted[v] = hn::Mul(g[v % 2], Load1(w.gamma + v * lanes));
+        dots[v % 4] = hn::MulAdd(weighted[v], u, dots[v % 4]);
+        dgamma[v] = hn::MulAdd(g[v % 2], u, dgamma[v]);
+      }
+    }
+    const VF dot = hn::Add(hn::Add(dots[0], dots[1]), hn::Add(dots[2], dots[3]));
+    const VF slope = hn::Set(d, MeanOf(SumLanes(dot), p.cols) * row.rstd);
+    HWY_UNROLL(4)
+    for (int k = 0; k < pairs; ++k) {
+      const auto dx = [&](int v) HWY_ATTR {
+        return hn::Mul(hn::NegMulAdd(x[v], slope, weighted[v]), rstd);
+      };
+      T* const to = row.dx + 2 * k * lanes;
+      stream ? Stream2(dx(2 * k), dx(2 * k + 1), to) : Store2(dx(2 * k), dx(2 * k + 1), to);
+    }
+  }
+  HWY_UNROLL(8)
+  for (int v = 0; v < 2 * pairs; ++v) Store1(dgamma[v], sums + v * lanes);
+}
+
+template <class T, int pairs = 1>
+void ShortRows(const Params& p, const Blocks& w, int64_t block) {
+  if constexpr (pairs < kMostPairs) {
+    if (p.cols > 2 * pairs * LaneCount()) return ShortRows<T, pairs + 1>(p, w, block);
+  }
+  float* const sums = w.sums + block * w.width;
+  const int64_t begin = block * w.rows, end = std::min(begin + w.rows, p.rows);
+  w.stream ? RowsInRegisters<true, pairs, T>(p, w, begin, end, sums)
+           : RowsInRegisters<false, pairs, T>(p, w, begin, end, sums);
+  if (w.stream) EndStream();
+}
+
 template <class T>
 void RowBlockOf(const Params& p, const Blocks& w, int64_t block) {
+  const int64_t pair = 2 * LaneCount();
+  if (p.cols % pair == 0 && p.cols <= kMostPairs * pair) return ShortRows<T>(p, w, block);
   const int64_t row_bytes = 2 * p.cols * static_cast<int64_t>(sizeof(T));
   const int64_t tile = std::clamp<int64_t>(kTileBytes / row_bytes, 2, kTileRows) & ~int64_t{1};
   const bool is_short = tile * row_bytes <= kTileBytes;
