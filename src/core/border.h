@@ -10,6 +10,7 @@
 
 #include "core/codes.h"
 #include "core/error_text.h"
+#include "core/float_mode.h"
 #include "core/status.h"
 
 namespace anyacl {
@@ -24,6 +25,7 @@ inline constexpr BorderCodes kAclBorder{code::kAclBadAlloc, code::kAclInternal};
 // Runs `body` (which returns a Status) and gives its code to the C caller.
 template <class Body>
 int32_t Border(const char* function, BorderCodes codes, Body&& body) noexcept {
+  const DefaultFloatMode mode;
   try {
     const Status status = body();
     if (!status.ok()) [[unlikely]] error_text::Remember(status);

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "core/codes.h"
+#include "core/float_mode.h"
 #include "cpu/backend.h"
 #include "runtime/engine.h"
 
@@ -201,6 +202,7 @@ bool CpuStream::HaveWorker() {
 }
 
 void CpuStream::Serve() {
+  const DefaultFloatMode mode;
   served_here = this;
   pthread_setname_np(pthread_self(), "anyacl-stream");
   {

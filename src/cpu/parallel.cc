@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "core/env.h"
+#include "core/float_mode.h"
 #include "cpu/cores.h"
 
 namespace anyacl::cpu {
@@ -206,6 +207,7 @@ class Pool {
 
   static void* WorkerMain(void* pool) {
     pthread_setname_np(pthread_self(), "anyacl-worker");
+    const DefaultFloatMode mode;
     inside_task = true;
     static_cast<Pool*>(pool)->Work();
     return nullptr;

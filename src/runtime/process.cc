@@ -166,12 +166,13 @@ void Apply(const Settings& settings) {
   SetDefaultDevice(settings.default_device);
 }
 
-// For an aclInit that failed in a hook: the next one is to run them again.
-void CountBack() {
+// For an aclInit that failed in a hook: the next one is to run them again, with the configuration it likes.
+void CountBack(bool was_first) {
   Process& process = ThisProcess();
   {
     const std::lock_guard lock(process.mutex);
     if (process.init_count > 0 && --process.init_count > 0) return;
+    if (was_first) process.first_config.reset();
   }
   Apply({});
 }
@@ -188,6 +189,7 @@ Status Initialize(const char* function, const char* path, bool* repeated) {
   ANYACL_RETURN_IF_ERROR(ReadSettings(function, config, &settings));
   Process& process = ThisProcess();
   std::vector<Hook<aclInitCallbackFunc>> hooks;
+  bool is_first = false;
   {
     const std::lock_guard lock(process.mutex);
     if (process.init_count > 0) {
@@ -195,6 +197,7 @@ Status Initialize(const char* function, const char* path, bool* repeated) {
       *repeated = true;
       return Status();
     }
+    is_first = !process.first_config;
     if (process.first_config && *process.first_config != config) {
       return Fail(code::kAclInvalidParam, function,
                   "the configuration must be the same as in the first aclInit of this process");
@@ -206,7 +209,7 @@ Status Initialize(const char* function, const char* path, bool* repeated) {
   }
   Apply(settings);
   Status status = RunInitHooks(function, hooks, text);
-  if (!status.ok()) CountBack();
+  if (!status.ok()) CountBack(is_first);
   return status;
 }
 
