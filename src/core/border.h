@@ -28,11 +28,13 @@ int32_t Border(const char* function, BorderCodes codes, Body&& body) noexcept {
   const DefaultFloatMode mode;
   try {
     const Status status = body();
-    if (!status.ok()) [[unlikely]] error_text::Remember(status);
+    if (!status.ok()) [[unlikely]]
+      error_text::Remember(status);
     return status.code();
   } catch (const std::bad_alloc&) {
     try {
-      error_text::Remember(Status(codes.out_of_memory, std::string(function) + ": out of host memory"));
+      error_text::Remember(
+          Status(codes.out_of_memory, std::string(function) + ": out of host memory"));
     } catch (...) {
     }
     return codes.out_of_memory;
@@ -51,7 +53,8 @@ int32_t Border(const char* function, BorderCodes codes, Body&& body) noexcept {
 template <class Body>
 int32_t AclBorder(const char* function, Body&& body) noexcept {
   const int32_t result = Border(function, kAclBorder, static_cast<Body&&>(body));
-  if (result != 0) [[unlikely]] error_text::LastRuntimeCode() = result;
+  if (result != 0) [[unlikely]]
+    error_text::SetLastRuntimeCode(result);
   return result;
 }
 

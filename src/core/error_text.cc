@@ -33,6 +33,11 @@ Text& Scope() {
   return thread_text ? *thread_text : *process_text;
 }
 
+ThreadWord<int32_t>& RuntimeCode() {
+  static ThreadWord<int32_t> code;
+  return code;
+}
+
 std::string Now() {
   std::tm now{};
   const std::time_t seconds = std::time(nullptr);
@@ -87,9 +92,7 @@ void SetProcessScope(bool process) noexcept {
   process_scope.store(process, std::memory_order_relaxed);
 }
 
-int32_t& LastRuntimeCode() noexcept {
-  thread_local int32_t code = 0;
-  return code;
-}
+int32_t LastRuntimeCode() noexcept { return RuntimeCode().Get(); }
+void SetLastRuntimeCode(int32_t code) noexcept { RuntimeCode().Set(code); }
 
 }  // namespace anyacl::error_text

@@ -20,7 +20,8 @@ const char* Take() noexcept;
 void SetProcessScope(bool process) noexcept;
 
 // The last runtime code of this thread, for aclrtGetLastError.
-int32_t& LastRuntimeCode() noexcept;
+int32_t LastRuntimeCode() noexcept;
+void SetLastRuntimeCode(int32_t code) noexcept;
 
 }  // namespace anyacl::error_text
 

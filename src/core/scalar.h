@@ -25,7 +25,9 @@ struct BFloat16 {
     }
   }
   explicit BFloat16(double value) : BFloat16(RoundToOddFloat(value)) {}
-  explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  explicit operator float() const {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
   explicit operator double() const { return static_cast<float>(*this); }
 
  private:

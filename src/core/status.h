@@ -36,12 +36,11 @@ class [[nodiscard]] Status {
   std::unique_ptr<std::string> message_;
 };
 
-#define ANYACL_RETURN_IF_ERROR(expr)                     \
-  do {                                                   \
-    if (::anyacl::Status anyacl_status_ = (expr);        \
-        !anyacl_status_.ok()) [[unlikely]] {             \
-      return anyacl_status_;                             \
-    }                                                    \
+#define ANYACL_RETURN_IF_ERROR(expr)                                                   \
+  do {                                                                                 \
+    if (::anyacl::Status anyacl_status_ = (expr); !anyacl_status_.ok()) [[unlikely]] { \
+      return anyacl_status_;                                                           \
+    }                                                                                  \
   } while (false)
 
 }  // namespace anyacl

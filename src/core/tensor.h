@@ -77,7 +77,8 @@ struct Tensor {
   int64_t offset = 0;
   Dims storage;
   void* data = nullptr;
-  uint32_t repointed = 0;  // how often the tensor itself, not an executor, was given another address
+  uint32_t repointed =
+      0;  // how often the tensor itself, not an executor, was given another address
 
   int rank() const { return dims.rank(); }
   int64_t numel() const { return Numel(dims); }

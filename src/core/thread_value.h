@@ -1,23 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
+//
+// What belongs to the calling thread. Behind keys and not in thread-local storage, because ld.so cannot list (ldd) a
+// filter library if the library behind it has any: it puts that one in front of its list and then misses it.
 #ifndef ANYACL_CORE_THREAD_VALUE_H_
 #define ANYACL_CORE_THREAD_VALUE_H_
 
+#include <pthread.h>
+
+#include <cstring>
+#include <new>
+#include <type_traits>
+
 namespace anyacl {
 
-// The calling thread's own T, made at first use; null from its destruction on, because functions that run at the
-// end of a thread, or of the process, may still make calls.
+// A small value, at first all zeros. It can be read and set to the very end of a thread.
+template <class T>
+class ThreadWord {
+  static_assert(sizeof(T) <= sizeof(void*) && std::is_trivially_copyable_v<T>);
+
+ public:
+  ThreadWord() { exists_ = pthread_key_create(&key_, nullptr) == 0; }
+  ThreadWord(const ThreadWord&) = delete;
+  ThreadWord& operator=(const ThreadWord&) = delete;
+
+  T Get() const {
+    void* const word = exists_ ? pthread_getspecific(key_) : nullptr;
+    T value;
+    std::memcpy(&value, &word, sizeof(value));
+    return value;
+  }
+  void Set(T value) {
+    void* word = nullptr;
+    std::memcpy(&word, &value, sizeof(value));
+    if (exists_) pthread_setspecific(key_, word);
+  }
+
+ private:
+  pthread_key_t key_{};
+  bool exists_;
+};
+
+// The calling thread's own T, made at first use; null when there is no memory, and from its destruction on, because
+// functions that run at the end of a thread may still make calls.
 template <class T>
 T* ThreadValue() {
-  static constinit thread_local bool gone = false;  // no destructor: can be read to the very end
-  struct Holder {
-    ~Holder() { gone = true; }
-    T value;
+  struct Slot {
+    Slot() { exists = pthread_key_create(&key, &Slot::End) == 0; }
+    // Called again and again as long as the value is not null, but only a few times.
+    static void End(void* value) {
+      if (value != Gone()) delete static_cast<T*>(value);
+      pthread_setspecific(TheSlot().key, Gone());
+    }
+    static void* Gone() { return &TheSlot(); }
+    static Slot& TheSlot() {
+      static Slot slot;
+      return slot;
+    }
+    pthread_key_t key{};
+    bool exists;
   };
-  if (gone) [[unlikely]]
+  Slot& slot = Slot::TheSlot();
+  if (!slot.exists) return nullptr;
+  void* const value = pthread_getspecific(slot.key);
+  if (value == Slot::Gone()) [[unlikely]]
     return nullptr;
-  static thread_local Holder holder;
-  return &holder.value;
+  if (value) [[likely]]
+    return static_cast<T*>(value);
+  T* const made = new (std::nothrow) T;
+  if (!made || pthread_setspecific(slot.key, made) == 0) return made;
+  delete made;
+  return nullptr;
 }
 
 }  // namespace anyacl

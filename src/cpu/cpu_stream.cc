@@ -20,6 +20,7 @@
 
 #include "core/codes.h"
 #include "core/float_mode.h"
+#include "core/thread_value.h"
 #include "cpu/backend.h"
 #include "runtime/engine.h"
 
@@ -68,7 +69,7 @@ class CpuStream final : public runtime::StreamEngine {
   bool Reached(uint64_t sequence) override { return IsDone(sequence); }
   void Mark() override {}
   WaitResult WaitFor(uint64_t sequence, Deadline deadline, StreamEngine* waiter) override;
-  bool OnOwnThread() const override { return served_here == this; }
+  bool OnOwnThread() const override { return ServedHere().Get() == this; }
   void WakeWaiters() override;
   uint64_t DropQueued() override;
   bool Aborting() override { return !IsDone(aborted_.load(std::memory_order_acquire)); }
@@ -88,7 +89,8 @@ class CpuStream final : public runtime::StreamEngine {
   void Serve();
   void ServeOne(std::unique_lock<std::mutex>* lock);
 
-  static thread_local const CpuStream* served_here;
+  // The stream that this thread serves, if any.
+  static ThreadWord<const CpuStream*>& ServedHere();
 
   runtime::StreamHooks& stream_;
   std::atomic<int> device_{0};
@@ -103,7 +105,10 @@ class CpuStream final : public runtime::StreamEngine {
   bool worker_must_end_ = false;
 };
 
-thread_local const CpuStream* CpuStream::served_here = nullptr;
+ThreadWord<const CpuStream*>& CpuStream::ServedHere() {
+  static ThreadWord<const CpuStream*> stream;
+  return stream;
+}
 
 Status CpuStream::Submit(const Work& work, Where where, uint64_t* sequence) {
   std::unique_lock lock(mutex_);
@@ -203,7 +208,7 @@ bool CpuStream::HaveWorker() {
 
 void CpuStream::Serve() {
   const DefaultFloatMode mode;
-  served_here = this;
+  ServedHere().Set(this);
   pthread_setname_np(pthread_self(), "anyacl-stream");
   {
     std::unique_lock lock(mutex_);
@@ -215,7 +220,7 @@ void CpuStream::Serve() {
     has_worker_ = false;
     worker_must_end_ = false;
   }
-  served_here = nullptr;
+  ServedHere().Set(nullptr);
   stream_.Ended();  // the stream may be in use again from here on
 }
 

@@ -16,6 +16,7 @@
 
 #include "core/env.h"
 #include "core/float_mode.h"
+#include "core/thread_value.h"
 #include "cpu/cores.h"
 
 namespace anyacl::cpu {
@@ -133,15 +134,18 @@ struct alignas(64) Job {
   Share shares[kMostShares];
 };
 
-thread_local bool inside_task = false;
+ThreadWord<bool>& InsideTask() {
+  static ThreadWord<bool> inside;
+  return inside;
+}
 
 class Pool {
  public:
   void Run(Job& job) {
     Publish(job);
-    inside_task = true;
+    InsideTask().Set(true);
     job.RunTasks(0);
-    inside_task = false;
+    InsideTask().Set(false);
     Withdraw(job);
   }
 
@@ -208,7 +212,7 @@ class Pool {
   static void* WorkerMain(void* pool) {
     pthread_setname_np(pthread_self(), "anyacl-worker");
     const DefaultFloatMode mode;
-    inside_task = true;
+    InsideTask().Set(true);
     static_cast<Pool*>(pool)->Work();
     return nullptr;
   }
@@ -306,7 +310,7 @@ void SetMaxThreads(int n) {
 }
 
 void internal::RunTasks(int64_t tasks, Order order, TaskFunction call, void* context) {
-  const int threads = inside_task ? 1 : MaxThreads();
+  const int threads = InsideTask().Get() ? 1 : MaxThreads();
   if (threads <= 1) {
     for (int64_t i = 0; i < tasks; ++i) call(context, TaskAt(order, 0, tasks, i));
     return;

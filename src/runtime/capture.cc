@@ -8,6 +8,7 @@
 #include "acl/acl_rt.h"
 #include "core/border.h"
 #include "core/handle_table.h"
+#include "core/thread_value.h"
 #include "runtime/internal.h"
 #include "runtime/submit.h"
 
@@ -33,7 +34,11 @@ Captures& Active() {
 }
 
 std::atomic<uint32_t> next_model_id{0};
-constinit thread_local CaptureMode thread_mode = CaptureMode::kGlobal;
+
+ThreadWord<CaptureMode>& ThreadMode() {
+  static ThreadWord<CaptureMode> mode;
+  return mode;
+}
 
 // False when there are none.
 template <class Matches>
@@ -113,6 +118,7 @@ Status Replay(const char* function, const PinnedModel& model, Stream* stream) {
 }  // namespace
 
 bool BlocksSynchronousCalls(const GraphCapture& capture) {
+  const CaptureMode thread_mode = ThreadMode().Get();
   if (capture.mode_ == CaptureMode::kRelaxed || thread_mode == CaptureMode::kRelaxed) return false;
   if (capture.thread_ == std::this_thread::get_id()) return true;
   return capture.mode_ == CaptureMode::kGlobal && thread_mode == CaptureMode::kGlobal;
@@ -384,7 +390,8 @@ aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode) {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "mode", mode));
     ANYACL_RETURN_IF_ERROR(CheckMode(kName, Number(*mode)));
     const auto wanted = static_cast<CaptureMode>(Number(*mode));
-    *mode = static_cast<aclmdlRICaptureMode>(std::exchange(thread_mode, wanted));
+    *mode = static_cast<aclmdlRICaptureMode>(ThreadMode().Get());
+    ThreadMode().Set(wanted);
     return Status();
   });
 }

@@ -11,6 +11,7 @@
 #include "core/border.h"
 #include "core/env.h"
 #include "core/handle_table.h"
+#include "core/thread_value.h"
 #include "runtime/backends.h"
 #include "runtime/device.h"
 #include "runtime/internal.h"
@@ -86,11 +87,24 @@ Devices& All() {
 }
 
 // What this thread selected. A context that was set or created wins over a device, as long as it lives.
-struct Selection {
-  void* context = nullptr;
-  int device = -1;
+class Selection {
+ public:
+  void* context() const { return context_.Get(); }
+  int device() const { return device_and_one_.Get() - 1; }  // -1: none
+  void SetContext(void* context) { context_.Set(context); }
+  void SetDevice(int device) {
+    context_.Set(nullptr);
+    device_and_one_.Set(device + 1);
+  }
+
+ private:
+  ThreadWord<void*> context_;
+  ThreadWord<int> device_and_one_;
 };
-constinit thread_local Selection selection;
+Selection& ThisSelection() {
+  static Selection selection;
+  return selection;
+}
 constinit std::atomic<int> default_device{-1};
 
 Status MakeContext(const char* function, int device, bool implicit, Context** made) {
@@ -129,11 +143,13 @@ Context* Live(void* handle) {
 }
 
 Context* Selected() {
-  if (selection.context) {
-    if (Context* context = Live(selection.context)) return context;
+  const Selection& selection = ThisSelection();
+  if (void* const handle = selection.context()) {
+    if (Context* context = Live(handle)) return context;
   }
-  if (selection.device < 0) return nullptr;
-  return All().device[selection.device].implicit.load(std::memory_order_acquire);
+  const int device = selection.device();
+  if (device < 0) return nullptr;
+  return All().device[device].implicit.load(std::memory_order_acquire);
 }
 
 }  // namespace
@@ -150,6 +166,11 @@ Status RequireDevice(const char* function, int64_t device) {
   if (device >= 0 && device < DeviceCount()) [[likely]]
     return Status();
   ANYACL_RETURN_IF_ERROR(CheckBackend(function));
+  if (DeviceCount() == 0 && env::IsSet(env::Var::ASCEND_RT_VISIBLE_DEVICES)) {
+    return Fail(code::kRtInvalidDevice, function,
+                "no device is visible, ASCEND_RT_VISIBLE_DEVICES is '{}'; got device {}",
+                env::Get(env::Var::ASCEND_RT_VISIBLE_DEVICES), device);
+  }
   return Fail(code::kRtInvalidDevice, function, "device must be in [0, {}), got {}", DeviceCount(),
               device);
 }
@@ -190,7 +211,7 @@ Status SelectDevice(const char* function, int device) {
     d.implicit.store(context, std::memory_order_release);
   }
   ++d.set_count;
-  selection = {nullptr, device};
+  ThisSelection().SetDevice(device);
   return Status();
 }
 
@@ -307,7 +328,7 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
       const std::lock_guard lock(DeviceMutex());  // a reset looks at all contexts
       ANYACL_RETURN_IF_ERROR(MakeContext(kName, deviceId, false, &made));
     }
-    selection.context = made->handle;
+    ThisSelection().SetContext(made->handle);
     *context = made->handle;
     return Status();
   });
@@ -343,7 +364,7 @@ aclError aclrtSetCurrentContext(aclrtContext context) {
                   "context must be on a device that was not reset since, got one of device {}",
                   found->device);
     }
-    selection.context = context;
+    ThisSelection().SetContext(context);
     return Status();
   });
 }

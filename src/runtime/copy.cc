@@ -160,7 +160,7 @@ Status EnqueueCopy(const char* function, aclrtStream stream, const Transfer& tra
 
 Status HostToHost(const char* function) {
   return Fail(code::kRtNotSupported, function,
-              "one of dst and src must be device memory, got host to host");
+              "the kind must name device memory on one side at least, got host to host");
 }
 
 Status MemcpyAsync(const char* function, void* dst, size_t dest_max, const void* src, size_t count,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <set>
@@ -16,6 +17,7 @@
 #include "acl/acl_rt.h"
 #include "core/border.h"
 #include "core/product.h"
+#include "core/thread_value.h"
 #include "runtime/capture.h"
 #include "runtime/internal.h"
 #include "runtime/memory.h"
@@ -130,7 +132,12 @@ CoreLimits& LimitsOf(int device) {
   static auto* const limits = new CoreLimits[static_cast<size_t>(std::max(1, DeviceCount()))];
   return limits[device];
 }
-constinit thread_local uint32_t thread_limits[kCoreKinds] = {0, 0};
+// Of this thread; 0: none.
+using Limits = std::array<uint32_t, kCoreKinds>;
+ThreadWord<Limits>& ThreadLimits() {
+  static ThreadWord<Limits> limits;
+  return limits;
+}
 
 Status RequireCoreKind(const char* function, int kind) {
   if (kind >= 0 && kind < kCoreKinds) return Status();
@@ -530,7 +537,9 @@ aclError aclrtUseStreamResInCurrentThread(aclrtStream stream) {
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
     const Stream::Settings settings = target->settings();
-    std::copy_n(settings.core_limits, kCoreKinds, thread_limits);
+    Limits limits;
+    std::copy_n(settings.core_limits, kCoreKinds, limits.begin());
+    ThreadLimits().Set(limits);
     return Status();
   });
 }
@@ -540,7 +549,7 @@ aclError aclrtUnuseStreamResInCurrentThread(aclrtStream stream) {
   return AclBorder(kName, [&]() -> Status {
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
-    std::fill_n(thread_limits, kCoreKinds, 0u);
+    ThreadLimits().Set({});
     return Status();
   });
 }
@@ -552,7 +561,7 @@ aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value) 
     ANYACL_RETURN_IF_ERROR(RequireCoreKind(kName, Number(type)));
     Context* context = nullptr;
     ANYACL_RETURN_IF_ERROR(RequireContext(kName, &context));
-    const uint32_t own = thread_limits[Number(type)];
+    const uint32_t own = ThreadLimits().Get()[Number(type)];
     *value = own ? own : DeviceLimit(context->device, Number(type));
     return Status();
   });

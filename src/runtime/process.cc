@@ -352,7 +352,10 @@ aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
 aclError aclrtGetLastError(aclrtLastErrLevel level) {
   constexpr const char* kName = "aclrtGetLastError";
   const aclError wrong = AclBorder(kName, [&] { return CheckLevel(kName, Number(level)); });
-  return wrong ? wrong : std::exchange(error_text::LastRuntimeCode(), 0);
+  if (wrong) return wrong;
+  const int32_t last = error_text::LastRuntimeCode();
+  error_text::SetLastRuntimeCode(0);
+  return last;
 }
 
 const char* aclrtGetSocName(void) { return anyacl::SocName(); }

@@ -73,6 +73,17 @@ Status RequireIndex(const char* function, const TensorDesc& desc, size_t index) 
               desc.dims.size(), index);
 }
 
+aclError DescDim(const char* function, const aclTensorDesc* desc, size_t index, int64_t* dim) {
+  return AclBorder(function, [&]() -> Status {
+    FoundDesc found;
+    ANYACL_RETURN_IF_ERROR(FindDesc(function, desc, &found));
+    ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "dimSize", dim));
+    ANYACL_RETURN_IF_ERROR(RequireIndex(function, *found.get(), index));
+    *dim = found->dims[index];
+    return Status();
+  });
+}
+
 }  // namespace
 }  // namespace anyacl::runtime
 
@@ -144,19 +155,11 @@ size_t aclGetTensorDescNumDims(const aclTensorDesc* desc) {
 
 int64_t aclGetTensorDescDim(const aclTensorDesc* desc, size_t index) {
   int64_t dim = -1;
-  return aclGetTensorDescDimV2(desc, index, &dim) == ACL_SUCCESS ? dim : -1;
+  return DescDim("aclGetTensorDescDim", desc, index, &dim) == ACL_SUCCESS ? dim : -1;
 }
 
 aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t* dimSize) {
-  constexpr const char* kName = "aclGetTensorDescDimV2";
-  return AclBorder(kName, [&]() -> Status {
-    FoundDesc found;
-    ANYACL_RETURN_IF_ERROR(FindDesc(kName, desc, &found));
-    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "dimSize", dimSize));
-    ANYACL_RETURN_IF_ERROR(RequireIndex(kName, *found.get(), index));
-    *dimSize = found->dims[index];
-    return Status();
-  });
+  return DescDim("aclGetTensorDescDimV2", desc, index, dimSize);
 }
 
 aclError aclSetTensorShapeRange(aclTensorDesc* desc, size_t dimsCount,

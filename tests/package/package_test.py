@@ -134,6 +134,7 @@ def loading(args):
         run([loader, flags] + filters)
     run([loader, now] + filters, LD_BIND_NOW="1")
     for one in filters:  # each as the first and only one, through a link, and by its bare name
+        check("cuda" not in run(["ldd", one]).lower(), f"ldd {one} shows a CUDA library")
         run([loader, now, one])
         run([loader, now, args.prefix / f"{os.uname().machine}-linux/lib64" / one.name, one])
     run([loader, now] + [p.name for p in filters], LD_LIBRARY_PATH=str(args.prefix / "lib64"))
