@@ -56,7 +56,9 @@ set(ANYACL_LIBRARY_TABLE
   "aclnn_sparse        operators"
   "aclnn_fft           operators"
   "aclnn_rand          operators"
-  "cust_opapi          operators")
+  "cust_opapi          operators"
+  "hccl"  # no collectives yet; samples of fused operators link it without calling any
+  "hcomm")
 
 # --- libanyacl.so, the one real file --------------------------------------------------------------------------------
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS include/acl/*.h include/aclnn/*.h include/aclnnop/*.h)

@@ -170,7 +170,7 @@ Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t*
   Executor* executor = nullptr;
   void* handle = nullptr;
   const RememberedCall* const known =
-      workspace_size && result ? Recall(description, bound) : nullptr;
+      workspace_size && result ? Recall(description) : nullptr;
   if (known) {
     ANYACL_RETURN_IF_ERROR(RepeatExecutor(op, *known, bound, args.begin(), &executor, &handle));
   } else {
@@ -180,7 +180,7 @@ Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t*
     }
     ANYACL_RETURN_IF_ERROR(contract.CheckRest(bound, product));
     ANYACL_RETURN_IF_ERROR(MakeExecutor(op, bound, args.begin(), backend, &executor, &handle));
-    Remember(description, bound, *executor);
+    Remember(description, *executor);
   }
   *workspace_size = executor->plan.workspace_bytes;
   *result = static_cast<aclOpExecutor*>(handle);

@@ -128,6 +128,7 @@ void Fill(const char* function, const Description& d, Tensor* tensor) {
   tensor->offset = d.offset;
   Assign(d.storage, d.storage_rank, &tensor->storage);
   tensor->data = d.data;
+  tensor->Identify();
   if (log::Enabled(log::Level::kWarn) && IsPrivate(tensor->format)) {
     log::Write(log::Level::kWarn,
                fmt::format("{}: format {} is recorded; its storage layout is not", function,

@@ -77,9 +77,13 @@ struct Tensor {
   int64_t offset = 0;
   Dims storage;
   void* data = nullptr;
-  uint32_t repointed =
-      0;  // how often the tensor itself, not an executor, was given another address
+  // How often the tensor itself, not an executor, was given another address.
+  uint32_t repointed = 0;
+  // Of tensors that have a handle, so that calls find their plans again; set by Identify.
+  uint64_t hash = 0;    // of dims, strides and dtype
+  uint64_t number = 0;  // equal numbers, equal in all but the address
 
+  void Identify();
   int rank() const { return dims.rank(); }
   int64_t numel() const { return Numel(dims); }
   bool empty() const { return numel() == 0; }

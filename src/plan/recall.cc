@@ -18,113 +18,170 @@ namespace {
 using contract::ArgKind;
 using contract::Value;
 
-constexpr int kCallBits = 6;  // 64 calls of one thread, some 2 KiB each
+constexpr int kCallBits = 6;      // 64 calls of one thread, some 2 KiB each
+constexpr size_t kMaxWords = 192;  // of one of them
 
 struct Memory {
   std::unique_ptr<RememberedCall> calls[1 << kCallBits];
 };
 
-std::unique_ptr<RememberedCall>* PlaceOf(const CallDescription& description) {
+std::unique_ptr<RememberedCall>* PlaceOf(const CallDescription& call) {
   Memory* const memory = ThreadValue<Memory>();
-  return memory ? &memory->calls[description.hash() >> (64 - kCallBits)] : nullptr;
+  return memory ? &memory->calls[call.Hash() >> (64 - kCallBits)] : nullptr;
 }
+
+// As many as Read gives of a tensor.
+int WordsOf(const Tensor& t) { return 3 + 2 * t.rank(); }
+
+// Who asks for lines about plans gets one for every call.
+bool Remembers() { return !log::Enabled(log::Level::kDebug); }
 
 }  // namespace
 
-CallDescription::CallDescription(const Operator& op, contract::Values values,
-                                 const Backend& backend, Product product) {
-  // Who asks for lines about plans gets one for every call.
-  complete_ = !log::Enabled(log::Level::kDebug);
-  Add(reinterpret_cast<uintptr_t>(&op));
-  Add(reinterpret_cast<uintptr_t>(&backend));
-  Add(reinterpret_cast<uintptr_t>(ForcedKernelName()));
-  Add(static_cast<uint64_t>(product));
-  const contract::Arg* arg = op.contract.args().data();
-  for (const Value& value : values) Add((arg++)->kind, value);
+template <class Reader>
+bool CallDescription::Read(Reader& reader) const {
+  if (!reader.Take(reinterpret_cast<uintptr_t>(&op_)) ||
+      !reader.Take(reinterpret_cast<uintptr_t>(&backend_)) ||
+      !reader.Take(reinterpret_cast<uintptr_t>(ForcedKernelName())) ||
+      !reader.Take(static_cast<uint64_t>(product_))) {
+    return false;
+  }
+  const contract::Arg* arg = op_.contract.args().data();
+  for (const Value& value : values_) {
+    if (!Read((arg++)->kind, value, reader)) return false;
+  }
+  return true;
 }
 
-// How many words follow can be told from those before, so no two calls give the same ones.
-void CallDescription::Add(ArgKind kind, const Value& value) {
-  complete_ = complete_ && value.state != Value::State::kDead;
-  Add(uint64_t{value.given()});
-  if (!value.given()) return;
+template <class Reader>
+bool CallDescription::Read(ArgKind kind, const Value& value, Reader& reader) {
+  if (!reader.Take(static_cast<uint64_t>(value.state))) return false;
+  if (!value.given()) return true;
+  const auto take = [&](uint64_t word) { return reader.Take(word); };
   switch (kind) {
     case ArgKind::kInput:
     case ArgKind::kOutput:
-      return Add(*value.tensor);
+      return reader.Knows(*value.tensor) || Read(*value.tensor, reader);
     case ArgKind::kScalar: {
       uint64_t halves[2];
       static_assert(sizeof(halves) == sizeof(value.scalar->bytes));
       std::memcpy(halves, value.scalar->bytes, sizeof(halves));
-      Add(static_cast<uint64_t>(value.scalar->dtype));
-      Add(halves[0]);
-      return Add(halves[1]);
+      return take(static_cast<uint64_t>(value.scalar->dtype)) && take(halves[0]) && take(halves[1]);
     }
     case ArgKind::kBoolArray:
-      Add(value.bools->values.size());
-      for (const unsigned char one : value.bools->values) Add(one != 0);
-      return;
+      return take(value.bools->values.size()) &&
+             std::ranges::all_of(value.bools->values, [&](bool one) { return take(one); });
     case ArgKind::kIntArray:
-      Add(value.ints->values.size());
-      for (const int64_t one : value.ints->values) Add(static_cast<uint64_t>(one));
-      return;
+      return take(value.ints->values.size()) && std::ranges::all_of(value.ints->values, take);
     case ArgKind::kInt:
-      return Add(static_cast<uint64_t>(value.integer));
+      return take(static_cast<uint64_t>(value.integer));
     case ArgKind::kReal:
-      return Add(std::bit_cast<uint64_t>(value.real));
+      return take(std::bit_cast<uint64_t>(value.real));
     case ArgKind::kBool:
-      return Add(uint64_t{value.flag});
+      return take(value.flag);
   }
+  return false;
 }
 
-void CallDescription::Add(const Tensor& t) {
-  const int rank = t.rank();
-  if (count_ + 3 + 2 * rank > kMaxWords) [[unlikely]] {
-    complete_ = false;
-    return;
-  }
-  uint64_t* const to = words_ + count_;
-  to[0] = static_cast<uint64_t>(rank);
-  to[1] =
+template <class Reader>
+bool CallDescription::Read(const Tensor& t, Reader& reader) {
+  const uint64_t types =
       static_cast<uint64_t>(static_cast<uint32_t>(t.dtype)) << 32 | static_cast<uint32_t>(t.format);
-  to[2] = static_cast<uint64_t>(t.offset);
-  for (int i = 0; i < rank; ++i) {
-    to[3 + 2 * i] = static_cast<uint64_t>(t.dims[i]);
-    to[4 + 2 * i] = static_cast<uint64_t>(t.strides[i]);
+  if (!reader.Take(static_cast<uint64_t>(t.rank())) || !reader.Take(types) ||
+      !reader.Take(static_cast<uint64_t>(t.offset))) {
+    return false;
   }
-  count_ += 3 + 2 * rank;
+  for (int i = 0; i < t.rank(); ++i) {
+    if (!reader.Take(static_cast<uint64_t>(t.dims[i])) ||
+        !reader.Take(static_cast<uint64_t>(t.strides[i]))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 // A sum of products: one word does not wait for the one before.
-uint64_t CallDescription::hash() const {
+uint64_t CallDescription::Hash() const {
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;  // odd, with ones and zeros everywhere
-  uint64_t sum = 0;
+  uint64_t sum = reinterpret_cast<uintptr_t>(&op_);
   uint64_t factor = kFactor;
-  for (int i = 0; i < count_; ++i) {
-    sum += words_[i] * factor;
+  const contract::Arg* arg = op_.contract.args().data();
+  for (const Value& value : values_) {
+    const ArgKind kind = (arg++)->kind;
     factor += 2 * kFactor;
+    if (!value.given()) continue;
+    if (kind == ArgKind::kInt) sum += static_cast<uint64_t>(value.integer) * factor;
+    if (kind == ArgKind::kInput || kind == ArgKind::kOutput) sum += value.tensor->hash * factor;
   }
   return sum * kFactor;
 }
 
-bool CallDescription::operator==(const std::vector<uint64_t>& words) const {
-  return words.size() == static_cast<size_t>(count_) &&
-         std::memcmp(words.data(), words_, words.size() * sizeof(uint64_t)) == 0;
+std::vector<uint64_t> CallDescription::Words() const {
+  struct Writer {
+    bool Take(uint64_t word) {
+      words.push_back(word);
+      return words.size() < kMaxWords;
+    }
+    static bool Knows(const Tensor&) { return false; }
+    std::vector<uint64_t> words;
+  } writer;
+  const bool dead = std::ranges::any_of(
+      values_, [](const Value& value) { return value.state == Value::State::kDead; });
+  if (dead || !Read(writer)) return {};
+  return std::move(writer.words);
 }
 
-RememberedCall::RememberedCall(const CallDescription& description, contract::Values values,
+RememberedCall::RememberedCall(std::vector<uint64_t> words, contract::Values values,
                                const Executor& executor)
-    : words_(description.words()),
+    : words_(std::move(words)),
       tensors_(executor.tensors, executor.tensors + executor.tensor_count) {
   plan_.CopyFrom(executor.plan);
   const auto& args = executor.plan.op->contract.args();
   for (int i = 0; i < static_cast<int>(values.size()); ++i) {
     if (!args[i].is_tensor() || !values[i].given()) continue;
+    seen_.push_back({0, nullptr});
     const Span span = SpanOf(*values[i].tensor);
     if (span.begin == span.end) continue;
     const auto base = reinterpret_cast<uintptr_t>(values[i].tensor->data);
     reaches_.push_back({i, args[i].kind == ArgKind::kOutput, span.begin - base, span.end - base});
   }
+}
+
+// Reads a call beside the words and tensors that are remembered.
+class RememberedCall::Comparison {
+ public:
+  explicit Comparison(RememberedCall& call)
+      : word_(call.words_.data()), seen_(call.seen_.data()) {}
+
+  bool Take(uint64_t word) { return word == *word_++; }
+  bool Knows(const Tensor& t) {
+    const Seen& seen = *seen_++;
+    if (seen.number != t.number || seen.data != t.data) moved_ = true;
+    if (seen.number != t.number || t.number == 0) return false;
+    word_ += WordsOf(t);
+    return true;
+  }
+  // True unless all tensors are those of the last call, where they were.
+  bool moved() const { return moved_; }
+
+ private:
+  const uint64_t* word_;
+  const Seen* seen_;
+  bool moved_ = false;
+};
+
+bool RememberedCall::Is(const CallDescription& call) {
+  Comparison comparison(*this);
+  if (!call.Read(comparison)) return false;
+  if (!comparison.moved()) return true;
+  if (!IsApart(call.values())) return false;
+  Seen* seen = seen_.data();
+  const auto& args = plan_.op->contract.args();
+  for (size_t i = 0; i < call.values().size(); ++i) {
+    const Value& value = call.values()[i];
+    if (args[i].is_tensor() && value.given()) *seen++ = {value.tensor->number, value.tensor->data};
+  }
+  return true;
 }
 
 bool RememberedCall::IsApart(contract::Values values) const {
@@ -151,24 +208,23 @@ void RememberedCall::CopyTo(Executor* executor) const {
   std::copy(tensors_.begin(), tensors_.end(), executor->tensors);
 }
 
-const RememberedCall* Recall(const CallDescription& description, contract::Values values) {
-  if (!description.complete()) return nullptr;
-  const auto* const place = PlaceOf(description);
-  const RememberedCall* const call = place ? place->get() : nullptr;
-  return call && call->Is(description) && call->IsApart(values) ? call : nullptr;
+const RememberedCall* Recall(const CallDescription& call) {
+  if (!Remembers()) return nullptr;
+  const auto* const place = PlaceOf(call);
+  RememberedCall* const known = place ? place->get() : nullptr;
+  return known && known->Is(call) ? known : nullptr;
 }
 
-void Remember(const CallDescription& description, contract::Values values,
-              const Executor& executor) noexcept try {
-  if (!description.complete() || !executor.plan.packs.empty() || !executor.plan.unpacks.empty())
-    return;
+void Remember(const CallDescription& call, const Executor& executor) noexcept try {
+  if (!Remembers() || !executor.plan.packs.empty() || !executor.plan.unpacks.empty()) return;
   for (const Executor::TensorRef& t : std::span(executor.tensors, executor.tensor_count)) {
     if (t.given && !t.address) return;  // nobody knows yet whether it will lie apart
   }
-  auto* const place = PlaceOf(description);
+  std::vector<uint64_t> words = call.Words();
+  auto* const place = words.empty() ? nullptr : PlaceOf(call);
   if (!place) return;
-  auto call = std::make_unique<RememberedCall>(description, values, executor);
-  if (call->IsApart(values)) *place = std::move(call);
+  auto known = std::make_unique<RememberedCall>(std::move(words), call.values(), executor);
+  if (known->IsApart(call.values())) *place = std::move(known);
 } catch (const std::bad_alloc&) {  // then the next call is planned again
 }
 

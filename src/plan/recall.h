@@ -21,45 +21,52 @@ namespace anyacl {
 class CallDescription {
  public:
   CallDescription(const Operator& op, contract::Values values, const Backend& backend,
-                  Product product);
+                  Product product)
+      : op_(op), values_(values), backend_(backend), product_(product) {}
 
-  // False for what is not worth it: dead handles, very long lists.
-  bool complete() const { return complete_; }
-  uint64_t hash() const;
-  bool operator==(const std::vector<uint64_t>& words) const;
-  std::vector<uint64_t> words() const { return {words_, words_ + count_}; }
+  contract::Values values() const { return values_; }
+  // Of the tensors and integers, which tell most calls apart.
+  uint64_t Hash() const;
+  // Empty for what is not worth it: dead handles, very long lists.
+  std::vector<uint64_t> Words() const;
+
+  // Gives the words to reader.Take(word), in order, until that is false; says whether it never was. Skips those of a
+  // tensor that reader.Knows(tensor). How many words follow can be told from those before, so no two calls give
+  // the same ones, and none the beginning of another's.
+  template <class Reader>
+  bool Read(Reader& reader) const;
 
  private:
-  static constexpr int kMaxWords = 192;
+  template <class Reader>
+  static bool Read(contract::ArgKind kind, const contract::Value& value, Reader& reader);
+  template <class Reader>
+  static bool Read(const Tensor& tensor, Reader& reader);
 
-  void Add(uint64_t word) {
-    if (count_ == kMaxWords) [[unlikely]] {
-      complete_ = false;
-      return;
-    }
-    words_[count_++] = word;
-  }
-  void Add(contract::ArgKind kind, const contract::Value& value);
-  void Add(const Tensor& tensor);
-
-  bool complete_ = true;
-  int count_ = 0;
-  uint64_t words_[kMaxWords];  // only the first count_ are ever read
+  const Operator& op_;
+  const contract::Values values_;
+  const Backend& backend_;
+  const Product product_;
 };
 
 // What phase 1 found for such a call.
 class RememberedCall {
  public:
-  RememberedCall(const CallDescription& description, contract::Values values,
-                 const Executor& executor);
+  RememberedCall(std::vector<uint64_t> words, contract::Values values, const Executor& executor);
 
-  bool Is(const CallDescription& description) const { return description == words_; }
+  // True for a call with these words whose outputs meet no other tensor. Remembers its tensors: the next call has
+  // often the same ones, and then nothing of them is compared.
+  bool Is(const CallDescription& call);
   // True when no output meets another tensor, at the addresses of these values.
   bool IsApart(contract::Values values) const;
   // All but the handles and addresses of the tensors.
   void CopyTo(Executor* executor) const;
 
  private:
+  // A tensor of the last call.
+  struct Seen {
+    uint64_t number;
+    const void* data;
+  };
   // Where a tensor lies from its data pointer on, in bytes.
   struct Reach {
     int arg;
@@ -67,19 +74,20 @@ class RememberedCall {
     uintptr_t begin;
     uintptr_t end;
   };
+  class Comparison;
 
   std::vector<uint64_t> words_;
+  std::vector<Seen> seen_;      // of the tensors that are given
   std::vector<Reach> reaches_;  // of the tensors that have elements
   Plan plan_;
   std::vector<Executor::TensorRef> tensors_;
 };
 
 // The plan that this thread found for an equal call, or null.
-const RememberedCall* Recall(const CallDescription& description, contract::Values values);
+const RememberedCall* Recall(const CallDescription& call);
 
 // After a successful phase 1.
-void Remember(const CallDescription& description, contract::Values values,
-              const Executor& executor) noexcept;
+void Remember(const CallDescription& call, const Executor& executor) noexcept;
 
 }  // namespace anyacl
 

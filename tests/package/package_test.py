@@ -196,6 +196,7 @@ def programs(args):
     documents("as-needed", "-Wl,--as-needed", expect=["libascendcl.so", "libnnopbase.so", "libopapi_nn.so"])
     documents("acl_rt", everything, libraries=["libopapi_nn.so", "libopapi_math.so", "libacl_rt.so", "libnnopbase.so"])
     documents("ggml", everything, libraries=["libascendcl.so", "libnnopbase.so", "libopapi.so", "libacl_op_compiler.so"])
+    documents("hccl", everything, libraries=["libhccl.so", "libascendcl.so", "libnnopbase.so", "libopapi_nn.so"])
     documents("custom", everything, libraries=["libcust_opapi.so", "libascendcl.so", "libnnopbase.so"])
     documents("no-pie", everything, "-no-pie", "-fno-pic", "-Wl,-z,lazy")
     documents("bind-now", everything, "-Wl,-z,now")

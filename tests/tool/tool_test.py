@@ -116,6 +116,21 @@ class ToolTest(unittest.TestCase):
         self.assertIn("--nothing", self.refused("info", "--nothing"))
         self.refused("bench", "--threads", "0")
 
+    def test_unknown_case_lists_those_of_every_operator(self):
+        text = self.refused("bench", "--case", "nothing")
+        for case in ("64Mi", "1x2x4", "2x3x4", "2x16"):
+            self.assertRegex(text, rf"[ ,]{case}[,\n]")
+
+    def test_bench_refuses_a_file_it_cannot_write_before_it_measures(self):
+        text = self.refused("bench", "--op", "aclnnEluBackward", "--json", "/nowhere/rows.json")
+        self.assertIn("/nowhere/rows.json cannot be written", text)
+
+    def test_output_that_gets_lost_is_a_failure(self):
+        for args in (("info",), ("ops",), ("--version",)):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                result = subprocess.run([TOOL, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+            self.assertEqual((result.returncode, result.stderr), (1, "anyacl: the output cannot be written\n"))
+
     def test_help_and_version(self):
         for word in ("info", "ops", "bench"):
             self.assertIn(word, self.good("--help"))

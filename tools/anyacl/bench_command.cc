@@ -63,8 +63,13 @@ std::string List(const Items& items, Text&& text) {
     throw UserError(fmt::format("there is no dtype {}; known: {}", options.type,
                                 List(cases.types, [](const TypeChoice& t) { return t.label; })));
   }
+  std::vector<const Case*> rows;
+  for (const Operator* op : ops) {
+    const auto more = SelectRows(harness::CasesOf(op->contract.op()), "");
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
   throw UserError(fmt::format("there is no case {}; known: {}", options.row,
-                              List(SelectRows(cases, ""), [](const Case* c) { return c->name; })));
+                              List(rows, [](const Case* c) { return c->name; })));
 }
 
 std::vector<Task> SelectTasks(const BenchOptions& options) {
@@ -157,6 +162,12 @@ class Progress {
   bool on_;
 };
 
+// Before minutes of measuring.
+void RequireWritable(const std::string& path) {
+  if (path.empty() || path == "-" || std::ofstream(path, std::ios::app)) return;
+  throw UserError(fmt::format("{} cannot be written", path));
+}
+
 void WriteJson(const std::string& path, const nlohmann::ordered_json& rows) {
   if (path == "-") return fmt::print("{}\n", rows.dump(2));
   std::ofstream file(path);
@@ -171,6 +182,7 @@ void Bench(const BenchOptions& options) {
   SelectBackend(options.backend);
   const std::vector<Task> tasks = SelectTasks(options);
   if (options.threads > 0) Library().set_threads(options.threads);
+  RequireWritable(options.json);
   const bool table = options.json != "-";
   const harness::Session session;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();

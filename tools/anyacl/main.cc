@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 
 #include "commands.h"
 #include "library.h"
@@ -58,7 +59,7 @@ void RequireKnownCommand(const CLI::App& app, const std::string& word) {
   throw UserError(fmt::format("there is no command {}; known: info, ops, bench", word));
 }
 
-int Main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   CLI::App app("AnyACL: AscendCL and aclnn operators on any machine", "anyacl");
   OpsOptions ops;
   BenchOptions bench;
@@ -80,6 +81,15 @@ int Main(int argc, char** argv) {
     fmt::print(stderr, "anyacl: {}\n", e.what());
     return 1;
   }
+}
+
+// A full disk shows only now.
+int Main(int argc, char** argv) {
+  const int result = Run(argc, argv);
+  std::cout.flush();  // where CLI11 writes
+  if (std::cout && std::fflush(stdout) == 0 && !std::ferror(stdout)) return result;
+  fmt::print(stderr, "anyacl: the output cannot be written\n");
+  return result ? result : 1;
 }
 
 }  // namespace
