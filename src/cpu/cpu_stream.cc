@@ -31,8 +31,9 @@ using runtime::Deadline;
 using runtime::WaitResult;
 using runtime::Where;
 
-// Below this a hand-over to another thread costs more than the work.
-constexpr uint64_t kInlineBytes = 128 * 1024;
+// Below this a hand-over to another thread costs more than the work: 12 us for 460 KB, where waking a thread and
+// being woken by it took 15 and 100.
+constexpr uint64_t kInlineBytes = 512 * 1024;
 constexpr uint64_t kSlots = 512;
 
 int64_t Now() {

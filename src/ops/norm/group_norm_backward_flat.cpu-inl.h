@@ -273,6 +273,54 @@ HWY_INLINE void WholeVectors(const Lanes& lanes, const Moves& moves, int64_t sam
   *cursor = c;
 }
 
+constexpr int kHeldVectors = 4;  // of a sample
+
+// Whole samples of kVectors full vectors: what belongs to their positions stays in registers. 1024x32x1 in groups
+// of 4, one thread: 8.8 us with this, 11.1 without.
+template <int kVectors, class T, class P, class Moves>
+HWY_INLINE void WholeSamples(const Lanes& lanes, const Moves& moves, int64_t size,
+                             const float* gamma, float* db, float* ds, ShortCursor<T, P>* cursor) {
+  const VF share = hn::Set(F32(), 1.0f / static_cast<float>(size));
+  const int64_t step = LaneCount(), groups = lanes.groups(), sample = kVectors * step;
+  VF gammas[kVectors], dbs[kVectors], dss[kVectors];
+  for (int i = 0; i < kVectors; ++i) {
+    gammas[i] = Load1(gamma + i * step);
+    dbs[i] = Load1(db + i * step);
+    dss[i] = Load1(ds + i * step);
+  }
+  ShortCursor<T, P> c = *cursor;
+  // As many as there are lanes are read of the numbers of groups.
+  const int64_t reach = (kVectors - 1) * groups + step;
+  for (; c.count >= reach; c.Advance(kVectors * groups, sample, 0, sample)) {
+    HWY_UNROLL(kHeldVectors)
+    for (int i = 0; i < kVectors; ++i) {
+      const VF g = Load1(c.dy + i * step);
+      VF product;
+      const VF v = ShortGroups(moves, g, Load1(c.x + i * step), Load1(c.mean + i * groups),
+                               Load1(c.rstd + i * groups), gammas[i], share, product);
+      if (c.dx) Store1(v, c.dx + i * step);
+      dbs[i] = hn::Add(dbs[i], g);
+      dss[i] = hn::Add(dss[i], product);
+    }
+  }
+  for (int i = 0; i < kVectors; ++i) {
+    Store1(dbs[i], db + i * step);
+    Store1(dss[i], ds + i * step);
+  }
+  *cursor = c;
+}
+
+// As far as whole samples are held in registers.
+template <int kVectors = 1, class T, class P, class Moves>
+HWY_INLINE void HeldSamples(const Lanes& lanes, const Moves& moves, int64_t sample, int64_t size,
+                            const float* gamma, float* db, float* ds, ShortCursor<T, P>* cursor) {
+  if constexpr (kVectors <= kHeldVectors) {
+    if (sample == kVectors * LaneCount())
+      return WholeSamples<kVectors>(lanes, moves, size, gamma, db, ds, cursor);
+    HeldSamples<kVectors + 1>(lanes, moves, sample, size, gamma, db, ds, cursor);
+  }
+}
+
 // Calls body with the moves of groups of 2^steps lanes.
 template <int steps = 0, class Body>
 HWY_INLINE void WithButterfly(const Lanes& lanes, const Body& body) {
@@ -299,6 +347,7 @@ void ShortGroupRange(const Params& p, const Work& w, int64_t b, int64_t first, i
                       first % p.groups * w.size};
   if (count >= LaneCount() && lanes.butterfly()) {
     WithButterfly(lanes, [&](const auto& moves) HWY_ATTR {
+      if (db && c.position == 0) HeldSamples(lanes, moves, sample, w.size, gamma, db, ds, &c);
       WholeVectors<true>(lanes, moves, sample, w.size, gamma, db, ds, &c);
     });
   } else {
