@@ -433,6 +433,10 @@ std::vector<Shape> LongShapes() {
   shapes.push_back({1, 4, 70001, 2, true});
   shapes.push_back({300, 32, 1, 8, false});       // many blocks of short groups
   shapes.push_back({600, 3, 1, 1, false});        // vectors across samples
+  for (const int64_t c : {4, 8, 12, 16, 24, 48, 64}) {  // one to four vectors of 4, 8 or 16 lanes
+    shapes.push_back({70, c, 1, c / 4, false});
+    shapes.push_back({70, c / 2, 2, c / 2, false});
+  }
   shapes.push_back({2, 70000, 1, 17500, false});  // tasks inside a row of short groups
   shapes.push_back({20, 2048, 9, 32, false});
   shapes.push_back({70, 37, 11, 37, true});  // more samples than blocks
