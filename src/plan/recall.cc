@@ -18,7 +18,7 @@ namespace {
 using contract::ArgKind;
 using contract::Value;
 
-constexpr int kCallBits = 6;      // 64 calls of one thread, some 2 KiB each
+constexpr int kCallBits = 6;       // 64 calls of one thread, some 2 KiB each
 constexpr size_t kMaxWords = 192;  // of one of them
 
 struct Memory {
@@ -150,8 +150,7 @@ RememberedCall::RememberedCall(std::vector<uint64_t> words, contract::Values val
 // Reads a call beside the words and tensors that are remembered.
 class RememberedCall::Comparison {
  public:
-  explicit Comparison(RememberedCall& call)
-      : word_(call.words_.data()), seen_(call.seen_.data()) {}
+  explicit Comparison(RememberedCall& call) : word_(call.words_.data()), seen_(call.seen_.data()) {}
 
   bool Take(uint64_t word) { return word == *word_++; }
   bool Knows(const Tensor& t) {

@@ -431,8 +431,8 @@ std::vector<Shape> LongShapes() {
   shapes.push_back({1, 64, 3000, 1, false});   // the same, several channels per piece
   shapes.push_back({1, 130, 3000, 5, true});   // samples shared by all threads
   shapes.push_back({1, 4, 70001, 2, true});
-  shapes.push_back({300, 32, 1, 8, false});       // many blocks of short groups
-  shapes.push_back({600, 3, 1, 1, false});        // vectors across samples
+  shapes.push_back({300, 32, 1, 8, false});             // many blocks of short groups
+  shapes.push_back({600, 3, 1, 1, false});              // vectors across samples
   for (const int64_t c : {4, 8, 12, 16, 24, 48, 64}) {  // one to four vectors of 4, 8 or 16 lanes
     shapes.push_back({70, c, 1, c / 4, false});
     shapes.push_back({70, c / 2, 2, c / 2, false});
