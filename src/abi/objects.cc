@@ -117,6 +117,7 @@ void Assign(const int64_t* values, uint64_t n, Dims* dims) {
 }
 
 void Fill(const char* function, const Description& d, Tensor* tensor) {
+  tensor->number = 0;  // until it is whole
   tensor->dtype = static_cast<DType>(d.dtype);
   tensor->format = static_cast<Format>(d.format);
   Assign(d.dims, d.rank, &tensor->dims);

@@ -33,10 +33,7 @@ Text& Scope() {
   return thread_text ? *thread_text : *process_text;
 }
 
-ThreadWord<int32_t>& RuntimeCode() {
-  static ThreadWord<int32_t> code;
-  return code;
-}
+using RuntimeCode = ThreadWord<int32_t, struct RuntimeCodeTag>;
 
 std::string Now() {
   std::tm now{};
@@ -92,7 +89,7 @@ void SetProcessScope(bool process) noexcept {
   process_scope.store(process, std::memory_order_relaxed);
 }
 
-int32_t LastRuntimeCode() noexcept { return RuntimeCode().Get(); }
-void SetLastRuntimeCode(int32_t code) noexcept { RuntimeCode().Set(code); }
+int32_t LastRuntimeCode() noexcept { return RuntimeCode::Get(); }
+void SetLastRuntimeCode(int32_t code) noexcept { RuntimeCode::Set(code); }
 
 }  // namespace anyacl::error_text

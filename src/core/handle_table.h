@@ -230,8 +230,8 @@ class HandleTable {
   std::atomic<uint64_t> free_{kNoSlot};
   std::atomic<uint32_t> size_{0};
   std::mutex grow_;
-  std::atomic<Slot*>* const chunks_ =
-      NewChunks();  // never freed: tables live as long as the process
+  // Never freed: tables live as long as the process.
+  std::atomic<Slot*>* const chunks_ = NewChunks();
 };
 
 }  // namespace anyacl

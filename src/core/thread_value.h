@@ -14,31 +14,38 @@
 
 namespace anyacl {
 
-// A small value, at first all zeros. It can be read and set to the very end of a thread.
-template <class T>
+// A small value of the calling thread, at first all zeros; one for every Tag. It can be read and set to the very end of
+// a thread, in the destructors of the program's own keys, too.
+template <class T, class Tag>
 class ThreadWord {
   static_assert(sizeof(T) <= sizeof(void*) && std::is_trivially_copyable_v<T>);
 
  public:
-  ThreadWord() { exists_ = pthread_key_create(&key_, nullptr) == 0; }
-  ThreadWord(const ThreadWord&) = delete;
-  ThreadWord& operator=(const ThreadWord&) = delete;
-
-  T Get() const {
-    void* const word = exists_ ? pthread_getspecific(key_) : nullptr;
+  static T Get() {
+    void* const word = TheSlot().exists ? pthread_getspecific(TheSlot().key) : nullptr;
     T value;
     std::memcpy(&value, &word, sizeof(value));
     return value;
   }
-  void Set(T value) {
+  // False: there is no room for it.
+  static bool Set(T value) {
     void* word = nullptr;
     std::memcpy(&word, &value, sizeof(value));
-    if (exists_) pthread_setspecific(key_, word);
+    return TheSlot().exists && pthread_setspecific(TheSlot().key, word) == 0;
   }
 
  private:
-  pthread_key_t key_{};
-  bool exists_;
+  struct Slot {
+    Slot() { exists = pthread_key_create(&key, &Slot::Keep) == 0; }
+    // The end of a thread clears every key before it calls this, a few times.
+    static void Keep(void* word) { pthread_setspecific(TheSlot().key, word); }
+    pthread_key_t key{};
+    bool exists;
+  };
+  static Slot& TheSlot() {
+    static Slot slot;
+    return slot;
+  }
 };
 
 // The calling thread's own T, made at first use; null when there is no memory, and from its destruction on, because
@@ -49,8 +56,8 @@ T* ThreadValue() {
     Slot() { exists = pthread_key_create(&key, &Slot::End) == 0; }
     // Called again and again as long as the value is not null, but only a few times.
     static void End(void* value) {
-      if (value != Gone()) delete static_cast<T*>(value);
       pthread_setspecific(TheSlot().key, Gone());
+      if (value != Gone()) delete static_cast<T*>(value);
     }
     static void* Gone() { return &TheSlot(); }
     static Slot& TheSlot() {

@@ -15,7 +15,6 @@
 #include <mutex>
 
 #include "core/env.h"
-#include "core/float_mode.h"
 #include "core/thread_value.h"
 #include "cpu/cores.h"
 
@@ -134,18 +133,15 @@ struct alignas(64) Job {
   Share shares[kMostShares];
 };
 
-ThreadWord<bool>& InsideTask() {
-  static ThreadWord<bool> inside;
-  return inside;
-}
+using InsideTask = ThreadWord<bool, struct InsideTag>;
 
 class Pool {
  public:
   void Run(Job& job) {
     Publish(job);
-    InsideTask().Set(true);
+    InsideTask::Set(true);
     job.RunTasks(0);
-    InsideTask().Set(false);
+    InsideTask::Set(false);
     Withdraw(job);
   }
 
@@ -211,8 +207,7 @@ class Pool {
 
   static void* WorkerMain(void* pool) {
     pthread_setname_np(pthread_self(), "anyacl-worker");
-    const DefaultFloatMode mode;
-    InsideTask().Set(true);
+    InsideTask::Set(true);
     static_cast<Pool*>(pool)->Work();
     return nullptr;
   }
@@ -310,7 +305,7 @@ void SetMaxThreads(int n) {
 }
 
 void internal::RunTasks(int64_t tasks, Order order, TaskFunction call, void* context) {
-  const int threads = InsideTask().Get() ? 1 : MaxThreads();
+  const int threads = InsideTask::Get() ? 1 : MaxThreads();
   if (threads <= 1) {
     for (int64_t i = 0; i < tasks; ++i) call(context, TaskAt(order, 0, tasks, i));
     return;

@@ -30,7 +30,7 @@ std::unique_ptr<RememberedCall>* PlaceOf(const CallDescription& call) {
   return memory ? &memory->calls[call.Hash() >> (64 - kCallBits)] : nullptr;
 }
 
-// As many as Read gives of a tensor.
+// As many as CallDescription::Read gives of a tensor.
 int WordsOf(const Tensor& t) { return 3 + 2 * t.rank(); }
 
 // Who asks for lines about plans gets one for every call.
@@ -139,7 +139,7 @@ RememberedCall::RememberedCall(std::vector<uint64_t> words, contract::Values val
   const auto& args = executor.plan.op->contract.args();
   for (int i = 0; i < static_cast<int>(values.size()); ++i) {
     if (!args[i].is_tensor() || !values[i].given()) continue;
-    seen_.push_back({0, nullptr});
+    seen_.push_back({WordsOf(*values[i].tensor), 0, nullptr});
     const Span span = SpanOf(*values[i].tensor);
     if (span.begin == span.end) continue;
     const auto base = reinterpret_cast<uintptr_t>(values[i].tensor->data);
@@ -147,17 +147,19 @@ RememberedCall::RememberedCall(std::vector<uint64_t> words, contract::Values val
   }
 }
 
-// Reads a call beside the words and tensors that are remembered.
+// Reads a call beside the words and tensors that are remembered, and not beyond them, should another thread change a
+// tensor meanwhile.
 class RememberedCall::Comparison {
  public:
-  explicit Comparison(RememberedCall& call) : word_(call.words_.data()), seen_(call.seen_.data()) {}
+  explicit Comparison(const RememberedCall& call)
+      : word_(call.words_.data()), end_(word_ + call.words_.size()), seen_(call.seen_.data()) {}
 
-  bool Take(uint64_t word) { return word == *word_++; }
+  bool Take(uint64_t word) { return word_ != end_ && word == *word_++; }
   bool Knows(const Tensor& t) {
     const Seen& seen = *seen_++;
     if (seen.number != t.number || seen.data != t.data) moved_ = true;
     if (seen.number != t.number || t.number == 0) return false;
-    word_ += WordsOf(t);
+    word_ += seen.words;
     return true;
   }
   // True unless all tensors are those of the last call, where they were.
@@ -165,6 +167,7 @@ class RememberedCall::Comparison {
 
  private:
   const uint64_t* word_;
+  const uint64_t* const end_;
   const Seen* seen_;
   bool moved_ = false;
 };
@@ -178,7 +181,9 @@ bool RememberedCall::Is(const CallDescription& call) {
   const auto& args = plan_.op->contract.args();
   for (size_t i = 0; i < call.values().size(); ++i) {
     const Value& value = call.values()[i];
-    if (args[i].is_tensor() && value.given()) *seen++ = {value.tensor->number, value.tensor->data};
+    if (!args[i].is_tensor() || !value.given()) continue;
+    seen->number = value.tensor->number;
+    (seen++)->data = value.tensor->data;
   }
   return true;
 }

@@ -64,6 +64,7 @@ class RememberedCall {
  private:
   // A tensor of the last call.
   struct Seen {
+    int words;  // of its description
     uint64_t number;
     const void* data;
   };

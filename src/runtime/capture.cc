@@ -35,10 +35,7 @@ Captures& Active() {
 
 std::atomic<uint32_t> next_model_id{0};
 
-ThreadWord<CaptureMode>& ThreadMode() {
-  static ThreadWord<CaptureMode> mode;
-  return mode;
-}
+using ThreadMode = ThreadWord<CaptureMode, struct ModeTag>;
 
 // False when there are none.
 template <class Matches>
@@ -118,7 +115,7 @@ Status Replay(const char* function, const PinnedModel& model, Stream* stream) {
 }  // namespace
 
 bool BlocksSynchronousCalls(const GraphCapture& capture) {
-  const CaptureMode thread_mode = ThreadMode().Get();
+  const CaptureMode thread_mode = ThreadMode::Get();
   if (capture.mode_ == CaptureMode::kRelaxed || thread_mode == CaptureMode::kRelaxed) return false;
   if (capture.thread_ == std::this_thread::get_id()) return true;
   return capture.mode_ == CaptureMode::kGlobal && thread_mode == CaptureMode::kGlobal;
@@ -390,8 +387,8 @@ aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode) {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "mode", mode));
     ANYACL_RETURN_IF_ERROR(CheckMode(kName, Number(*mode)));
     const auto wanted = static_cast<CaptureMode>(Number(*mode));
-    *mode = static_cast<aclmdlRICaptureMode>(ThreadMode().Get());
-    ThreadMode().Set(wanted);
+    *mode = static_cast<aclmdlRICaptureMode>(ThreadMode::Get());
+    ThreadMode::Set(wanted);
     return Status();
   });
 }

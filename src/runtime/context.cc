@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -89,22 +90,20 @@ Devices& All() {
 // What this thread selected. A context that was set or created wins over a device, as long as it lives.
 class Selection {
  public:
-  void* context() const { return context_.Get(); }
-  int device() const { return device_and_one_.Get() - 1; }  // -1: none
-  void SetContext(void* context) { context_.Set(context); }
-  void SetDevice(int device) {
-    context_.Set(nullptr);
-    device_and_one_.Set(device + 1);
+  static void* context() { return ContextWord::Get(); }
+  static int device() { return DeviceAndOne::Get() - 1; }  // -1: none
+  static void SetContext(void* context) {
+    if (!ContextWord::Set(context)) throw std::bad_alloc();
+  }
+  static void SetDevice(int device) {
+    SetContext(nullptr);
+    if (!DeviceAndOne::Set(device + 1)) throw std::bad_alloc();
   }
 
  private:
-  ThreadWord<void*> context_;
-  ThreadWord<int> device_and_one_;
+  using ContextWord = ThreadWord<void*, struct ContextTag>;
+  using DeviceAndOne = ThreadWord<int, struct DeviceTag>;
 };
-Selection& ThisSelection() {
-  static Selection selection;
-  return selection;
-}
 constinit std::atomic<int> default_device{-1};
 
 Status MakeContext(const char* function, int device, bool implicit, Context** made) {
@@ -143,11 +142,10 @@ Context* Live(void* handle) {
 }
 
 Context* Selected() {
-  const Selection& selection = ThisSelection();
-  if (void* const handle = selection.context()) {
+  if (void* const handle = Selection::context()) {
     if (Context* context = Live(handle)) return context;
   }
-  const int device = selection.device();
+  const int device = Selection::device();
   if (device < 0) return nullptr;
   return All().device[device].implicit.load(std::memory_order_acquire);
 }
@@ -211,7 +209,7 @@ Status SelectDevice(const char* function, int device) {
     d.implicit.store(context, std::memory_order_release);
   }
   ++d.set_count;
-  ThisSelection().SetDevice(device);
+  Selection::SetDevice(device);
   return Status();
 }
 
@@ -328,7 +326,7 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
       const std::lock_guard lock(DeviceMutex());  // a reset looks at all contexts
       ANYACL_RETURN_IF_ERROR(MakeContext(kName, deviceId, false, &made));
     }
-    ThisSelection().SetContext(made->handle);
+    Selection::SetContext(made->handle);
     *context = made->handle;
     return Status();
   });
@@ -364,7 +362,7 @@ aclError aclrtSetCurrentContext(aclrtContext context) {
                   "context must be on a device that was not reset since, got one of device {}",
                   found->device);
     }
-    ThisSelection().SetContext(context);
+    Selection::SetContext(context);
     return Status();
   });
 }

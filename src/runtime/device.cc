@@ -134,10 +134,7 @@ CoreLimits& LimitsOf(int device) {
 }
 // Of this thread; 0: none.
 using Limits = std::array<uint32_t, kCoreKinds>;
-ThreadWord<Limits>& ThreadLimits() {
-  static ThreadWord<Limits> limits;
-  return limits;
-}
+using ThreadLimits = ThreadWord<Limits, struct LimitsTag>;
 
 Status RequireCoreKind(const char* function, int kind) {
   if (kind >= 0 && kind < kCoreKinds) return Status();
@@ -539,7 +536,7 @@ aclError aclrtUseStreamResInCurrentThread(aclrtStream stream) {
     const Stream::Settings settings = target->settings();
     Limits limits;
     std::copy_n(settings.core_limits, kCoreKinds, limits.begin());
-    ThreadLimits().Set(limits);
+    ThreadLimits::Set(limits);
     return Status();
   });
 }
@@ -549,7 +546,7 @@ aclError aclrtUnuseStreamResInCurrentThread(aclrtStream stream) {
   return AclBorder(kName, [&]() -> Status {
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
-    ThreadLimits().Set({});
+    ThreadLimits::Set({});
     return Status();
   });
 }
@@ -561,7 +558,7 @@ aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value) 
     ANYACL_RETURN_IF_ERROR(RequireCoreKind(kName, Number(type)));
     Context* context = nullptr;
     ANYACL_RETURN_IF_ERROR(RequireContext(kName, &context));
-    const uint32_t own = ThreadLimits().Get()[Number(type)];
+    const uint32_t own = ThreadLimits::Get()[Number(type)];
     *value = own ? own : DeviceLimit(context->device, Number(type));
     return Status();
   });

@@ -94,8 +94,7 @@ aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag, aclrtStre
     if (flag != 0) return Fail(code::kAclInvalidParam, kName, "flag must be 0, got {}", flag);
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveForSubmit(kName, stream, &target));
-    const Value work{static_cast<uint64_t*>(devAddr), value, 0, target,
-                     &CurrentBackend().memory()};
+    const Value work{static_cast<uint64_t*>(devAddr), value, 0, target, &CurrentBackend().memory()};
     return target->Submit(MakeWork(kName, sizeof(value), work, Write), Where::kAnywhere, nullptr);
   });
 }

@@ -589,6 +589,20 @@ TEST(GroupNormBackwardKernel, BitsDoNotDependOnThreads) {
   }
 }
 
+// Several threads have groups of the same samples, and sums beside each other.
+TEST(GroupNormBackwardKernel, ThreadsInsideASampleOfShortGroups) {
+  for (const Shape& shape : {Shape{256, 64, 1, 64}, Shape{200, 64, 1, 64}, Shape{1024, 64, 1, 32},
+                             Shape{1024, 48, 1, 24}}) {
+    SCOPED_TRACE(shape.Name());
+    const Problem problem(shape, kTypes[0]);
+    SetMaxThreads(1);
+    const Result first = RunOn(problem);
+    SetMaxThreads(4);
+    for (int i = 0; i < 100; ++i) ASSERT_EQ(RunOn(problem), first);
+    SetMaxThreads(0);
+  }
+}
+
 TEST(GroupNormBackwardKernel, BitsDoNotDependOnMask) {
   for (const Shape& shape : kBitShapes) {
     for (const TypeRow types : {kTypes[0], kTypes[3]}) {

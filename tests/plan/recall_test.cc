@@ -15,6 +15,7 @@
 #include "elu_call.h"
 #include "harness/call.h"
 #include "harness/session.h"
+#include "thread_end.h"
 #include "ops/operators.h"
 #include "runtime/submit.h"
 
@@ -334,16 +335,10 @@ TEST(RecallTest, AForcedKernelIsObeyed) {
 TEST(RecallTest, CallsAtTheEndOfAThreadWork) {
   const harness::Session session;
   EluCall call(8);
-  static int32_t code;
-  code = -1;
-  struct AtEnd {
-    EluCall* call = nullptr;
-    ~AtEnd() { code = call ? call->TryPlan() : -2; }
-  };
+  int32_t code = -1;
   InNewThread([&] {
-    static thread_local AtEnd at_end;  // made before the thread's memory: it ends behind it
-    at_end.call = &call;
     call.Plan();
+    AtThreadEnd([&] { code = call.TryPlan(); });
   });
   EXPECT_EQ(code, 0) << TakeText();
 }

@@ -17,6 +17,7 @@
 #include "acl/acl_tdt.h"
 #include "runtime/context.h"
 #include "runtime/support.h"
+#include "thread_end.h"
 
 namespace anyacl {
 namespace {
@@ -202,6 +203,18 @@ TEST(Reset, OtherThreadFollowsTheNewImplicitContext) {
   EXPECT_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS);
   EXPECT_EQ(aclrtResetDevice(1), ACL_SUCCESS);
   EXPECT_EQ(aclrtSynchronizeDevice(), 107002);
+}
+
+TEST(Selection, LastsToTheEndOfTheThread) {
+  int32_t device = -1;
+  aclError code = -1;
+  InNewThread([&] {
+    EXPECT_EQ(aclrtSetDevice(1), ACL_SUCCESS);
+    AtThreadEnd([&] { code = aclrtGetDevice(&device); });
+  });
+  EXPECT_EQ(code, ACL_SUCCESS);
+  EXPECT_EQ(device, 1);
+  EXPECT_EQ(aclrtResetDevice(1), ACL_SUCCESS);
 }
 
 // --- explicit contexts ---

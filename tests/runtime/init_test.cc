@@ -14,6 +14,7 @@
 #include "aclnn/aclnn_base.h"
 #include "core/product.h"
 #include "runtime/support.h"
+#include "thread_end.h"
 
 namespace anyacl {
 namespace {
@@ -264,8 +265,11 @@ TEST(Hooks, AFailureAtTheStartLeavesNothingInitialised) {
     CHILD_EQ(aclInit(config.c_str()), 100001);
     CHILD_EQ(aclrtGetDevice(&device), 107002);
     CHILD_EQ(aclFinalize(), 100037);
-    CHILD_OK(aclInit(ConfigFile("{\"a\": 1}").c_str()));
+    CHILD_OK(
+        aclInit(ConfigFile("{\"a\": 1, \"defaultDevice\": {\"default_device\": \"0\"}}").c_str()));
     CHILD_EQ(calls, 2);
+    CHILD_OK(aclrtGetDevice(&device));
+    CHILD_EQ(device, 0);
     CHILD_OK(aclFinalize());
   });
 }
@@ -302,7 +306,6 @@ TEST(Exit, CleanWithWorkPending) {
   });
 }
 
-// When the text of the thread's failures is gone already.
 TEST(Exit, FailuresInStaticDestructors) {
   EXPECT_IN_FRESH_PROCESS({
     struct AtEnd {
@@ -312,7 +315,7 @@ TEST(Exit, FailuresInStaticDestructors) {
       }
     };
     static AtEnd of_process;
-    static thread_local AtEnd of_thread;  // made before the text: it ends behind it
+    static thread_local AtEnd of_thread;
     (void)&of_process;
     (void)&of_thread;
     CHILD_OK(aclInit(nullptr));
@@ -458,17 +461,12 @@ TEST(ErrorText, BelongsToTheThread) {
 
 // When the thread's own text is gone already.
 TEST(ErrorText, FailuresAtTheEndOfAThreadHaveOne) {
-  static std::string text;
-  struct AtEnd {
-    bool armed = false;
-    ~AtEnd() {
-      if (aclrtSetDevice(99) == 107001) text = RecentText();
-    }
-  };
-  InNewThread([] {
-    static thread_local AtEnd at_end;  // made before the thread's text: it ends behind it
-    at_end.armed = true;
+  std::string text;
+  InNewThread([&] {
     EXPECT_EQ(aclrtSetDevice(98), 107001);
+    AtThreadEnd([&] {
+      if (aclrtSetDevice(99) == 107001) text = RecentText();
+    });
   });
   EXPECT_NE(text.find("99"), std::string::npos) << text;
 }

@@ -162,19 +162,29 @@ class Progress {
   bool on_;
 };
 
-// Before minutes of measuring.
-void RequireWritable(const std::string& path) {
-  if (path.empty() || path == "-" || std::ofstream(path, std::ios::app)) return;
-  throw UserError(fmt::format("{} cannot be written", path));
-}
+// The file of --json, opened before minutes of measuring.
+class JsonFile {
+ public:
+  explicit JsonFile(const std::string& path) : path_(path) {
+    if (!path.empty() && path != "-") file_.open(path);
+    RequireGood();
+  }
 
-void WriteJson(const std::string& path, const nlohmann::ordered_json& rows) {
-  if (path == "-") return fmt::print("{}\n", rows.dump(2));
-  std::ofstream file(path);
-  file << rows.dump(2) << "\n";
-  file.close();
-  if (!file) throw UserError(fmt::format("{} cannot be written", path));
-}
+  void Write(const nlohmann::ordered_json& rows) {
+    if (path_ == "-") return fmt::print("{}\n", rows.dump(2));
+    if (path_.empty()) return;
+    file_ << rows.dump(2) << std::endl;
+    RequireGood();
+  }
+
+ private:
+  void RequireGood() const {
+    if (!file_) throw UserError(fmt::format("{} cannot be written", path_));
+  }
+
+  const std::string path_;
+  std::ofstream file_;
+};
 
 }  // namespace
 
@@ -182,7 +192,7 @@ void Bench(const BenchOptions& options) {
   SelectBackend(options.backend);
   const std::vector<Task> tasks = SelectTasks(options);
   if (options.threads > 0) Library().set_threads(options.threads);
-  RequireWritable(options.json);
+  JsonFile json(options.json);
   const bool table = options.json != "-";
   const harness::Session session;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
@@ -195,7 +205,7 @@ void Bench(const BenchOptions& options) {
     if (table) PrintRow(row);
     rows.push_back(ToJson(row));
   }
-  if (!options.json.empty()) WriteJson(options.json, rows);
+  json.Write(rows);
 }
 
 }  // namespace anyacl::tool

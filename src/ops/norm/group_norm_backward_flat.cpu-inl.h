@@ -282,6 +282,10 @@ HWY_INLINE void WholeSamples(const Lanes& lanes, const Moves& moves, int64_t siz
                              const float* gamma, float* db, float* ds, ShortCursor<T, P>* cursor) {
   const VF share = hn::Set(F32(), 1.0f / static_cast<float>(size));
   const int64_t step = LaneCount(), groups = lanes.groups(), sample = kVectors * step;
+  // As many as there are lanes are read of the numbers of groups. That is a sample at least: of less, the other sums
+  // belong to other threads.
+  const int64_t reach = (kVectors - 1) * groups + step;
+  if (cursor->count < reach) return;
   VF gammas[kVectors], dbs[kVectors], dss[kVectors];
   for (int i = 0; i < kVectors; ++i) {
     gammas[i] = Load1(gamma + i * step);
@@ -289,8 +293,6 @@ HWY_INLINE void WholeSamples(const Lanes& lanes, const Moves& moves, int64_t siz
     dss[i] = Load1(ds + i * step);
   }
   ShortCursor<T, P> c = *cursor;
-  // As many as there are lanes are read of the numbers of groups.
-  const int64_t reach = (kVectors - 1) * groups + step;
   for (; c.count >= reach; c.Advance(kVectors * groups, sample, 0, sample)) {
     HWY_UNROLL(kHeldVectors)
     for (int i = 0; i < kVectors; ++i) {
