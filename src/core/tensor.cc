@@ -28,11 +28,11 @@ Dims ContiguousStrides(const Dims& dims) {
 
 void Tensor::Identify() {
   static std::atomic<uint64_t> last{0};
-  constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;  // odd, with ones and zeros everywhere
   number = last.fetch_add(1, std::memory_order_relaxed) + 1;
   hash = static_cast<uint64_t>(dtype);
   for (int i = 0; i < rank(); ++i) {
-    hash = (hash + static_cast<uint64_t>(dims[i])) * kFactor + static_cast<uint64_t>(strides[i]);
+    hash =
+        (hash + static_cast<uint64_t>(dims[i])) * kHashFactor + static_cast<uint64_t>(strides[i]);
   }
 }
 

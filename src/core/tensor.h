@@ -68,6 +68,8 @@ inline int64_t Numel(const Dims& dims) {
 // Row-major strides of a shape.
 Dims ContiguousStrides(const Dims& dims);
 
+inline constexpr uint64_t kHashFactor = 0x9e3779b97f4a7c15;  // odd, with ones and zeros everywhere
+
 // What an aclTensor describes. Strides and offset count elements.
 struct Tensor {
   DType dtype = DType::kUndefined;

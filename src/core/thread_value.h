@@ -14,6 +14,23 @@
 
 namespace anyacl {
 
+// A place for a pointer in every thread. The end of a thread clears it and calls at_end(pointer), again and again as long
+// as it is set anew, but only a few times.
+class ThreadKey {
+ public:
+  explicit ThreadKey(void (*at_end)(void*)) : exists_(pthread_key_create(&key_, at_end) == 0) {}
+  ThreadKey(const ThreadKey&) = delete;
+  ThreadKey& operator=(const ThreadKey&) = delete;
+
+  void* Get() const { return exists_ ? pthread_getspecific(key_) : nullptr; }
+  // False: there is no room for it.
+  bool Set(const void* value) const { return exists_ && pthread_setspecific(key_, value) == 0; }
+
+ private:
+  pthread_key_t key_{};
+  const bool exists_;
+};
+
 // A small value of the calling thread, at first all zeros; one for every Tag. It can be read and set to the very end of
 // a thread, in the destructors of the program's own keys, too.
 template <class T, class Tag>
@@ -22,29 +39,21 @@ class ThreadWord {
 
  public:
   static T Get() {
-    void* const word = TheSlot().exists ? pthread_getspecific(TheSlot().key) : nullptr;
+    void* const word = Key().Get();
     T value;
     std::memcpy(&value, &word, sizeof(value));
     return value;
   }
-  // False: there is no room for it.
   static bool Set(T value) {
     void* word = nullptr;
     std::memcpy(&word, &value, sizeof(value));
-    return TheSlot().exists && pthread_setspecific(TheSlot().key, word) == 0;
+    return Key().Set(word);
   }
 
  private:
-  struct Slot {
-    Slot() { exists = pthread_key_create(&key, &Slot::Keep) == 0; }
-    // The end of a thread clears every key before it calls this, a few times.
-    static void Keep(void* word) { pthread_setspecific(TheSlot().key, word); }
-    pthread_key_t key{};
-    bool exists;
-  };
-  static Slot& TheSlot() {
-    static Slot slot;
-    return slot;
+  static const ThreadKey& Key() {
+    static const ThreadKey key([](void* word) { Key().Set(word); });
+    return key;
   }
 };
 
@@ -52,30 +61,23 @@ class ThreadWord {
 // functions that run at the end of a thread may still make calls.
 template <class T>
 T* ThreadValue() {
-  struct Slot {
-    Slot() { exists = pthread_key_create(&key, &Slot::End) == 0; }
-    // Called again and again as long as the value is not null, but only a few times.
-    static void End(void* value) {
-      pthread_setspecific(TheSlot().key, Gone());
-      if (value != Gone()) delete static_cast<T*>(value);
+  struct Holder {
+    static const ThreadKey& Key() {
+      static const ThreadKey key([](void* value) {
+        Key().Set(Gone());
+        if (value != Gone()) delete static_cast<T*>(value);
+      });
+      return key;
     }
-    static void* Gone() { return &TheSlot(); }
-    static Slot& TheSlot() {
-      static Slot slot;
-      return slot;
-    }
-    pthread_key_t key{};
-    bool exists;
+    static const void* Gone() { return &Key(); }
   };
-  Slot& slot = Slot::TheSlot();
-  if (!slot.exists) return nullptr;
-  void* const value = pthread_getspecific(slot.key);
-  if (value == Slot::Gone()) [[unlikely]]
+  void* const value = Holder::Key().Get();
+  if (value == Holder::Gone()) [[unlikely]]
     return nullptr;
   if (value) [[likely]]
     return static_cast<T*>(value);
   T* const made = new (std::nothrow) T;
-  if (!made || pthread_setspecific(slot.key, made) == 0) return made;
+  if (!made || Holder::Key().Set(made)) return made;
   delete made;
   return nullptr;
 }

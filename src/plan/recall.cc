@@ -102,18 +102,17 @@ bool CallDescription::Read(const Tensor& t, Reader& reader) {
 
 // A sum of products: one word does not wait for the one before.
 uint64_t CallDescription::Hash() const {
-  constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;  // odd, with ones and zeros everywhere
   uint64_t sum = reinterpret_cast<uintptr_t>(&op_);
-  uint64_t factor = kFactor;
+  uint64_t factor = kHashFactor;
   const contract::Arg* arg = op_.contract.args().data();
   for (const Value& value : values_) {
     const ArgKind kind = (arg++)->kind;
-    factor += 2 * kFactor;
+    factor += 2 * kHashFactor;
     if (!value.given()) continue;
     if (kind == ArgKind::kInt) sum += static_cast<uint64_t>(value.integer) * factor;
     if (kind == ArgKind::kInput || kind == ArgKind::kOutput) sum += value.tensor->hash * factor;
   }
-  return sum * kFactor;
+  return sum * kHashFactor;
 }
 
 std::vector<uint64_t> CallDescription::Words() const {
