@@ -689,6 +689,61 @@ TEST_F(PropertyTest, ManyStreamsAtOnceGiveTheSameBits) {
   for (aclrtStream stream : streams) EXPECT_EQ(aclrtDestroyStream(stream), 0);
 }
 
+// Kernels that keep some places of the device until the host lets them go: a kernel whose blocks wait for each other
+// must not wait for those places.
+TEST_F(PropertyTest, KernelsThatStayHoldUpNobodyAndChangeNoBits) {
+  if (!runtime::CurrentBackend().launches()) GTEST_SKIP() << "only on a GPU";
+  // Of these grids an H200 holds no block more: most types fill its registers or shared memory.
+  const struct {
+    const Operator& op;
+    Dims dims;
+    const char* attributes;
+  } kLarge[] = {{GroupNormBackwardOperator(), {4, 9, 364672}, "group=3"},
+                {RmsNormGradOperator(), {9, 135000}, ""},
+                {RmsNormGradOperator(), {3, 270000}, ""}};
+  constexpr int kStreams = 24;  // of the 32 that run side by side
+  std::vector<aclrtStream> streams(kStreams);
+  for (aclrtStream& stream : streams) ASSERT_EQ(aclrtCreateStream(&stream), 0);
+  aclrtStream writer = nullptr;
+  ASSERT_EQ(aclrtCreateStream(&writer), 0);
+  void* word = nullptr;
+  ASSERT_EQ(aclrtMalloc(&word, 8, ACL_MEM_MALLOC_HUGE_FIRST), 0);
+  const auto check = [&](Call& call) {
+    ASSERT_EQ(call.PlanRepeatable(), 0);
+    ASSERT_EQ(call.Run(session_.stream()), 0);
+    ASSERT_EQ(aclrtSynchronizeStream(session_.stream()), 0);
+    const Bytes expected = MemoryOfOutputs(call);
+    PoisonOutputs(call);
+    ASSERT_EQ(aclrtMemset(word, 8, 0, 8), 0);
+    for (aclrtStream stream : streams)
+      EXPECT_EQ(aclrtValueWait(word, 1, ACL_STREAM_WAIT_VALUE_EQ, stream), 0);
+    for (int run = 0; run < 2; ++run) EXPECT_EQ(call.Run(session_.stream()), 0);
+    EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(session_.stream(), 20'000), 0);
+    EXPECT_EQ(aclrtValueWrite(word, 1, 0, writer), 0);  // they go, whatever came before
+    ASSERT_EQ(aclrtSynchronizeDevice(), 0);
+    EXPECT_TRUE(MemoryOfOutputs(call) == expected);
+    PoisonOutputs(call);  // what the kernel counted must not stay behind
+    ASSERT_EQ(call.Run(session_.stream()), 0);
+    ASSERT_EQ(aclrtSynchronizeStream(session_.stream()), 0);
+    EXPECT_TRUE(MemoryOfOutputs(call) == expected);
+  };
+  for (const auto& large : kLarge) {
+    const harness::OperatorCases& cases = harness::CasesOf(large.op.contract.op());
+    for (const TypeChoice& types : cases.types) {
+      if (!types.bench) continue;
+      for (const size_t shift : {0, 4}) {
+        harness::Attributes attributes(large.attributes);
+        Call call(large.op, cases.make(large.dims, types.dtypes, attributes), {.shift = shift});
+        check(call);
+        ASSERT_FALSE(HasFailure()) << Describe(call) << " shift " << shift;
+      }
+    }
+  }
+  EXPECT_EQ(aclrtFree(word), 0);
+  EXPECT_EQ(aclrtDestroyStream(writer), 0);
+  for (aclrtStream stream : streams) EXPECT_EQ(aclrtDestroyStream(stream), 0);
+}
+
 // ---- batches ----
 
 // The rows whose first output is dx, with entries for every index of its first axis.

@@ -5,7 +5,8 @@
 // counter in device memory. A block owns a part of one channel and takes it in chunks. All chunks of all its groups
 // run through one ring in shared memory, which one warp fills as soon as a place is free. The first chunks of a group
 // move on to registers when they are added up, the others stay until dx is written: so there is room for chunks of the
-// next group, and the memory has work while the blocks meet.
+// next group, and the memory has work while the blocks meet. Where not all blocks can run at once, every group is read
+// twice instead.
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_GRID_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_GRID_CUH_
 
@@ -36,20 +37,40 @@ struct Hold {
 };
 
 struct Teams {
-  int per_channel;    // blocks
-  int blocks;         // of one team
-  int count;          // teams
-  int64_t vectors;    // of one block
-  Sums* sums;         // [2][teams][blocks]
-  unsigned* counter;  // [teams]: blocks that have arrived, ever
-  unsigned* ended;    // null: the counters may be left as they are
-  float* partials;    // [N][2][C]
+  int per_channel;     // blocks
+  int blocks;          // of one team
+  int count;           // teams
+  unsigned rounds;     // every team has a group in each, or none left
+  int64_t vectors;     // of one block
+  Sums* sums;          // [2][teams][blocks]
+  float* partials;     // [N][2][C]
+  unsigned* counters;  // of an Assembly, and [teams]: blocks that have arrived, ever
+  bool leaves_zeros;   // in the counters
 };
+
+constexpr int kTeamCounters = Assembly::kCounters + kMaxTeams;
 
 // Barriers of the places of a ring.
 template <int kPlaces>
 struct RingBarriers {
   uint64_t full[kPlaces], empty[kPlaces];
+};
+
+// What a block has of every group that its team works on.
+struct Part {
+  // By one thread.
+  __device__ void Set(const Call& call, const Teams& teams, unsigned block, int lanes) {
+    team = block / teams.blocks;
+    rank = block % teams.blocks;
+    channel = rank / teams.per_channel;
+    const int64_t size_of_part = teams.vectors * lanes;
+    const int64_t start_in_channel = rank % teams.per_channel * size_of_part;
+    start = channel * call.hxw + start_in_channel;
+    size = static_cast<int>(min(call.hxw - start_in_channel, size_of_part));
+  }
+  int team, rank, channel;  // rank of the block in its team
+  int size;                 // elements
+  int64_t start;
 };
 
 template <class T, bool kAligned>
@@ -62,14 +83,13 @@ class GridKernel {
  public:
   using Barriers = RingBarriers<H::kPlaces>;
 
-  __device__ GridKernel(const Call& call, const Teams& teams, uint4* shared, Barriers& barriers)
+  // The part is in shared memory, too: registers are for the data.
+  __device__ GridKernel(const Call& call, const Teams& teams, const Part& part, uint4* shared,
+                        Barriers& barriers)
       : call_(call),
         teams_(teams),
-        team_(blockIdx.x / teams.blocks),
-        rank_(blockIdx.x % teams.blocks),
-        channel_(rank_ / teams.per_channel),
-        start_(rank_ % teams.per_channel * teams.vectors * kV),
-        size_(static_cast<int>(min(call.hxw - start_, teams.vectors * kV))),
+        part_(part),
+        left_(part.size - static_cast<int>(threadIdx.x) * kV),
         ring_(shared),
         barriers_(barriers) {}
 
@@ -82,16 +102,67 @@ class GridKernel {
     __syncthreads();
   }
 
+  // The first chunks are called for.
+  __device__ void Begin() {
+    group_ = part_.team;
+    if constexpr (kAligned) {
+      Place place;
+      if (threadIdx.x == kThreads) Fill(part_.team, 0, H::kPlaces, place);
+      __syncwarp();
+    } else if (threadIdx.x < kThreads) {
+#pragma unroll 1
+      for (int k = 0; k < H::kPlaces; ++k) CopyOwn(k, k);
+    }
+  }
+
+  // Instead of Run: waits for them, because nobody else will.
+  __device__ void Abandon() {
+    if constexpr (kAligned) {
+      for (uint64_t& full : barriers_.full) AwaitBytes(&full, 0);
+    } else {
+      __pipeline_wait_prior(0);
+    }
+  }
+
+  // Behind Begin, when all blocks run.
   __device__ void Run() {
     if (threadIdx.x < kThreads) {
       Work();
     } else if (kAligned) {
-      if (threadIdx.x == kThreads) Fill();
+      if (threadIdx.x == kThreads) FillOn();
       __syncwarp();
     }
   }
 
+  // Without the others: one of two phases for every round. The first brings the block's sums, the second writes what
+  // needs those of the team. Out of line it takes no registers from Run.
+  __device__ __noinline__ void DoShare(unsigned phase) {
+    const unsigned round = phase / 2;
+    group_ = part_.team + int64_t{round} * teams_.count;
+    if (threadIdx.x >= kThreads || group_ >= Groups()) return;
+    LoadNumbers(group_);
+    const Channel channel = Decoded();
+    if (phase % 2 == 0) {
+      Sums mine{};
+#pragma unroll 1
+      for (int k = 0; k < H::kChunks; ++k)
+        Add(k, Load(k, call_.dy), Load(k, call_.x), channel, mine);
+      Bring(mine, channel, round);
+    } else {
+      const Line line(channel.mean, channel.rstd, channel.gamma, Terms(round));
+      T* const target = Target();
+#pragma unroll 1
+      for (int k = 0; k < H::kChunks; ++k)
+        Write(k, Load(k, call_.dy), Load(k, call_.x), line, target);
+    }
+  }
+
  private:
+  // What a block needs to know about its channel.
+  struct Channel {
+    float mean, rstd, gamma;
+  };
+
   // Goes round the ring, place by place.
   struct Place {
     int number = 0;
@@ -103,37 +174,40 @@ class GridKernel {
 
   __device__ int64_t Groups() const { return call_.n * call_.groups; }
   // The block's first element of a group.
-  __device__ int64_t At(int64_t group) const {
-    return (group * call_.channels + channel_) * call_.hxw + start_;
-  }
+  __device__ int64_t At(int64_t group) const { return group * call_.size + part_.start; }
   __device__ uint4* Chunk(int place, int input) const {
     return ring_ + (place * 2 + input) * kThreads;
   }
   __device__ uint4* Spare() const { return ring_ + 2 * H::kPlaces * kThreads + threadIdx.x; }
   // How many elements of this thread's vector of chunk k exist.
-  __device__ int Count(int k) const {
-    return size_ - k * kChunkElements - static_cast<int>(threadIdx.x) * kV;
+  __device__ int Count(int k) const { return left_ - k * kChunkElements; }
+
+  // By one thread: chunks of a group, from `first` on, as soon as their places are free.
+  __device__ void Fill(int64_t group, int first, int end, Place& place) {
+    const T* const dy = static_cast<const T*>(call_.dy) + At(group);
+    const T* const x = static_cast<const T*>(call_.x) + At(group);
+    const int size = part_.size;
+#pragma unroll 1
+    for (int k = first; k < end; ++k, place.Next()) {
+      if (place.round > 0) AwaitBytes(&barriers_.empty[place.number], place.round - 1);
+      const int count = max(0, min(size - k * kChunkElements, kChunkElements));
+      const uint32_t bytes = count * static_cast<uint32_t>(sizeof(T));
+      uint64_t* const full = &barriers_.full[place.number];
+      ExpectBytes(full, 2 * bytes);
+      if (bytes == 0) continue;
+      BulkCopy(Chunk(place.number, 0), dy + k * kChunkElements, bytes, full);
+      BulkCopy(Chunk(place.number, 1), x + k * kChunkElements, bytes, full);
+    }
   }
 
-  // By one thread.
-  __device__ void Fill() {
-    Place place;
+  // By the same thread: all chunks behind those of Begin.
+  __device__ void FillOn() {
+    static_assert(H::kPlaces <= H::kChunks);
+    Place place{0, 1};
+    int first = H::kPlaces;
 #pragma unroll 1
-    for (int64_t group = team_; group < Groups(); group += teams_.count) {
-      const T* const dy = static_cast<const T*>(call_.dy) + At(group);
-      const T* const x = static_cast<const T*>(call_.x) + At(group);
-#pragma unroll 1
-      for (int k = 0; k < H::kChunks; ++k, place.Next()) {
-        if (place.round > 0) AwaitBytes(&barriers_.empty[place.number], place.round - 1);
-        const int count = max(0, min(size_ - k * kChunkElements, kChunkElements));
-        const uint32_t bytes = count * static_cast<uint32_t>(sizeof(T));
-        uint64_t* const full = &barriers_.full[place.number];
-        ExpectBytes(full, 2 * bytes);
-        if (bytes == 0) continue;
-        BulkCopy(Chunk(place.number, 0), dy + k * kChunkElements, bytes, full);
-        BulkCopy(Chunk(place.number, 1), x + k * kChunkElements, bytes, full);
-      }
-    }
+    for (int64_t group = part_.team; group < Groups(); group += teams_.count, first = 0)
+      Fill(group, first, H::kChunks, place);
   }
 
   // Unaligned vectors are copied by those who use them: that of chunk k, counted from the current group on.
@@ -168,51 +242,43 @@ class GridKernel {
   }
 
   __device__ void Work() {
-    group_ = team_;
-    if constexpr (!kAligned) {
-#pragma unroll 1
-      for (int k = 0; k < H::kPlaces; ++k) CopyOwn(k, k);
-    }
     LoadNumbers(group_);
     Place place;
     unsigned round = 0;
 #pragma unroll 1
     for (; group_ < Groups(); group_ += teams_.count) {
-      const float mean = call_.mean.DecodeAs<T>(mean_), rstd = call_.rstd.DecodeAs<T>(rstd_);
-      const float gamma = call_.gamma.data ? call_.gamma.DecodeAs<T>(gamma_) : 1.0f;
+      const Channel channel = Decoded();
       LoadNumbers(group_ + teams_.count);
       uint4 dy[H::kKept], x[H::kKept];
       Sums mine{};
-      const auto add = [&](int k, const uint4& dy, const uint4& x) {
-        if (Count(k) > 0) AddVector<kAligned, T>(dy, x, Count(k), mean, rstd, mine.db, mine.ds);
-      };
 #pragma unroll
       for (int k = 0; k < H::kKept; ++k, place.Next()) {
         Await<H::kPlaces - 1>(place);
         dy[k] = Chunk(place.number, 0)[threadIdx.x];
         x[k] = Chunk(place.number, 1)[threadIdx.x];
         Leave(place, k);
-        add(k, dy[k], x[k]);
+        Add(k, dy[k], x[k], channel, mine);
       }
       Place held = place;
 #pragma unroll 2
       for (int k = H::kKept; k < H::kChunks; ++k, place.Next()) {
         Await<H::kAhead>(place);
-        add(k, Chunk(place.number, 0)[threadIdx.x], Chunk(place.number, 1)[threadIdx.x]);
+        Add(k, Chunk(place.number, 0)[threadIdx.x], Chunk(place.number, 1)[threadIdx.x], channel,
+            mine);
       }
-      SumOverBlock(mine);
-      mine.weighted_db = gamma * mine.db;
-      mine.weighted_ds = gamma * mine.ds;
-      const Line line(mean, rstd, gamma, Meet(mine, round++));
+      Bring(mine, channel, round);
+      Meet(round);
+      const Line line(channel.mean, channel.rstd, channel.gamma, Terms(round++));
+      T* const target = Target();
 #pragma unroll 2
       for (int k = H::kKept; k < H::kChunks; ++k, held.Next()) {
         const uint4 held_dy = Chunk(held.number, 0)[threadIdx.x];
         const uint4 held_x = Chunk(held.number, 1)[threadIdx.x];
         Leave(held, k);
-        Write(k, held_dy, held_x, line);
+        Write(k, held_dy, held_x, line, target);
       }
 #pragma unroll
-      for (int k = 0; k < H::kKept; ++k) Write(k, dy[k], x[k], line);
+      for (int k = 0; k < H::kKept; ++k) Write(k, dy[k], x[k], line, target);
     }
   }
 
@@ -226,7 +292,7 @@ class GridKernel {
     rstd_ = call_.rstd.Raw(group);
     if (!call_.gamma.data) return;
     const int64_t g = group - call_.SampleOf(group) * call_.groups;
-    gamma_ = call_.gamma.Raw(g * call_.channels + channel_);
+    gamma_ = call_.gamma.Raw(g * call_.channels + part_.channel);
   }
 
   __device__ static void SumOverBlock(Sums& sums) {
@@ -240,21 +306,53 @@ class GridKernel {
     sums.ds = WarpSum(lane < kWarps ? warps[1][lane] : 0.0f);
   }
 
-  // Gives c1 and c2 when all blocks of the team have brought their sums. Sums of the round before last may be
-  // overwritten: everybody has read them before it came to the last round's counter.
-  __device__ float2 Meet(const Sums& mine, unsigned round) {
+  __device__ Channel Decoded() const {
+    return {call_.mean.DecodeAs<T>(mean_), call_.rstd.DecodeAs<T>(rstd_),
+            call_.gamma.data ? call_.gamma.DecodeAs<T>(gamma_) : 1.0f};
+  }
+
+  __device__ uint4 Load(int k, const void* from) const {
+    const int64_t at = At(group_) + k * kChunkElements + threadIdx.x * kV;
+    return LoadVector<kAligned>(static_cast<const T*>(from) + at, Count(k), Spare());
+  }
+
+  __device__ void Add(int k, const uint4& dy, const uint4& x, const Channel& channel,
+                      Sums& sums) const {
+    if (Count(k) <= 0) return;
+    AddVector<kAligned, T>(dy, x, Count(k), channel.mean, channel.rstd, sums.db, sums.ds);
+  }
+
+  // Sums of the round before last may be overwritten: everybody has read them before it came to the last round's
+  // counter.
+  __device__ Sums* SumsOfTeam(unsigned round) const {
+    return teams_.sums + (round % 2 * teams_.count + part_.team) * teams_.blocks;
+  }
+
+  // This block's sums, for the others of the team.
+  __device__ void Bring(Sums& mine, const Channel& channel, unsigned round) const {
+    SumOverBlock(mine);
+    mine.weighted_db = channel.gamma * mine.db;
+    mine.weighted_ds = channel.gamma * mine.ds;
+    if (threadIdx.x > 0) return;
+    __stcg(reinterpret_cast<float4*>(SumsOfTeam(round) + part_.rank),
+           reinterpret_cast<const float4&>(mine));
+  }
+
+  // The first warp goes on when the whole team has brought its sums.
+  __device__ void Meet(unsigned round) const {
+    if (threadIdx.x == 0) {
+      unsigned* const counter = teams_.counters + Assembly::kCounters + part_.team;
+      CountUp(counter);
+      AwaitCount(counter, (round + 1) * static_cast<unsigned>(teams_.blocks));
+    }
+    if (threadIdx.x < kWarp) __syncwarp();
+  }
+
+  // c1 and c2, when all blocks of the team have brought their sums.
+  __device__ float2 Terms(unsigned round) const {
     __shared__ float2 terms;
-    Sums* const sums = teams_.sums + (round % 2 * teams_.count + team_) * teams_.blocks;
+    const Sums* const sums = SumsOfTeam(round);
     if (threadIdx.x < kWarp) {
-      if (threadIdx.x == 0) {
-        __stcg(reinterpret_cast<float4*>(sums + rank_), reinterpret_cast<const float4&>(mine));
-        unsigned* const counter = teams_.counter + team_;
-        const unsigned all = (round + 1) * static_cast<unsigned>(teams_.blocks);
-        CountUp(counter);
-        while (static_cast<int>(Counted(counter) - all) < 0) {
-        }
-      }
-      __syncwarp();
       float c1 = 0, c2 = 0;
       for (int i = threadIdx.x; i < teams_.blocks; i += kWarp) {
         const float4 other = __ldcg(reinterpret_cast<const float4*>(sums + i));
@@ -266,11 +364,11 @@ class GridKernel {
       if (threadIdx.x == 0) terms = {c1, c2};
     }
     Sync();
-    if (rank_ == 0 && call_.wants_parameters) WriteChannelSums(sums);
+    if (part_.rank == 0 && call_.wants_parameters) WriteChannelSums(sums);
     return terms;
   }
 
-  __device__ void WriteChannelSums(const Sums* sums) {
+  __device__ void WriteChannelSums(const Sums* sums) const {
     for (int64_t c = threadIdx.x; c < call_.channels; c += kThreads) {
       float db = 0, ds = 0;
       for (int i = 0; i < teams_.per_channel; ++i) {
@@ -287,18 +385,22 @@ class GridKernel {
     }
   }
 
-  __device__ void Write(int k, const uint4& dy, const uint4& x, const Line& line) const {
-    if (!call_.dx) return;
-    T* const to = static_cast<T*>(call_.dx) + At(group_) + k * kChunkElements + threadIdx.x * kV;
-    StoreVector<kAligned>(to, GradientVector<T>(dy, x, line), Count(k), Spare());
+  // Where this thread's first vector of dx goes; null: dx is not wanted.
+  __device__ T* Target() const {
+    return call_.dx ? static_cast<T*>(call_.dx) + At(group_) + threadIdx.x * kV : nullptr;
+  }
+
+  __device__ void Write(int k, const uint4& dy, const uint4& x, const Line& line, T* target) const {
+    if (!target) return;
+    StoreVector<kAligned>(target + k * kChunkElements, GradientVector<T>(dy, x, line), Count(k),
+                          Spare());
   }
 
   const Call& call_;
   const Teams& teams_;
-  const int team_, rank_, channel_;
-  const int64_t start_;  // of the block's part in its channel
-  const int size_;       // elements of that part
-  uint4* const ring_;    // [places][dy, x][threads]
+  const Part& part_;
+  const int left_;     // elements of the part, from this thread's first one on
+  uint4* const ring_;  // [places][dy, x][threads]
   Barriers& barriers_;
   int64_t group_ = 0;
   uint32_t mean_ = 0, rstd_ = 0, gamma_ = 0;
@@ -311,11 +413,27 @@ __global__ void __launch_bounds__(Hold<T, kAligned>::kThreads + kWarp, Hold<T, k
   using Kernel = GridKernel<T, kAligned>;
   ANYACL_SLOTS(shared);
   __shared__ typename Kernel::Barriers barriers;
+  __shared__ Part part;
+  if (threadIdx.x == 0) part.Set(call, teams, blockIdx.x, kLanes<T>);
   Kernel::Open(barriers);
   BeginKernel();
-  Kernel(call, teams, shared, barriers).Run();
-  if (!teams.ended || !IsLastBlock(teams.ended, gridDim.x)) return;
-  for (int i = threadIdx.x; i < teams.count; i += blockDim.x) teams.counter[i] = 0;
+  const Assembly assembly(teams.counters);
+  assembly.Begin();
+  Kernel kernel(call, teams, part, shared, barriers);
+  kernel.Begin();
+  if (assembly.IsComplete()) {
+    kernel.Run();
+  } else {
+    kernel.Abandon();
+    assembly.TakeTurns(2 * teams.rounds, [&](unsigned phase, unsigned block) {
+      if (threadIdx.x == 0) part.Set(call, teams, block, kLanes<T>);
+      __syncthreads();
+      Kernel(call, teams, part, shared, barriers).DoShare(phase);
+    });
+  }
+  if (!teams.leaves_zeros || !assembly.IsLast()) return;
+  for (int i = threadIdx.x; i < teams.count; i += blockDim.x)
+    teams.counters[Assembly::kCounters + i] = 0;
   if (finish.counters) finish.Add(0, call.c);
 }
 
@@ -340,7 +458,7 @@ inline bool FitsGrid(const Params& p) {
 
 // Behind the partial sums: the sums of all blocks, and the counters.
 inline int64_t GridScratch() {
-  return int64_t{2} * kMaxTeams * static_cast<int64_t>(sizeof(Sums)) + kMaxTeams * 4;
+  return int64_t{2} * kMaxTeams * static_cast<int64_t>(sizeof(Sums)) + kTeamCounters * 4;
 }
 
 // False when the device cannot hold a team.
@@ -358,17 +476,17 @@ bool LaunchGrid(const Params& p, int64_t partials_bytes, const Launch& launch) {
   unsigned char* const scratch = static_cast<unsigned char*>(p.scratch);
   teams.partials = static_cast<float*>(p.scratch);
   teams.sums = reinterpret_cast<Sums*>(scratch + partials_bytes);
+  teams.rounds = static_cast<unsigned>(CeilDiv<int64_t>(p.n * p.groups, teams.count));
+  teams.leaves_zeros = launch.counters != nullptr;
   if (launch.counters) {
-    static_assert(kMaxTeams < kLaunchCounters);
-    teams.ended = launch.counters;
-    teams.counter = launch.counters + 1;
+    static_assert(kTeamCounters <= kLaunchCounters);
+    teams.counters = launch.counters;
   } else {
-    teams.counter = reinterpret_cast<unsigned*>(teams.sums + 2 * kMaxTeams);
-    cudaMemsetAsync(teams.counter, 0, kMaxTeams * sizeof(unsigned),
+    teams.counters = reinterpret_cast<unsigned*>(teams.sums + 2 * kMaxTeams);
+    cudaMemsetAsync(teams.counters, 0, kTeamCounters * sizeof(unsigned),
                     static_cast<cudaStream_t>(launch.native_stream));
   }
   shape.blocks = int64_t{teams.count} * teams.blocks;
-  shape.cooperative = true;
   const Finish finish(p, teams.partials, p.n, p.c, launch);
   LaunchKernel<GroupPerGrid<T, kAligned>>(launch, shape, Call(p), teams, finish);
   if (!finish.counters) LaunchParameters(p, teams.partials, p.n, launch);

@@ -15,6 +15,7 @@
 // kernel round alike. dgamma adds the rows of a team, the teams of a block and then the
 // blocks, in order; there are kBlocks of them on every GPU.
 #include <cmath>
+#include <utility>
 
 #include "cuda/block.cuh"
 #include "cuda/kernels.h"
@@ -487,6 +488,40 @@ __device__ inline float WarpSums(float (&rows)[kGroup]) {
 
 enum class Phase { kSums, kGradients, kBoth };
 
+// A barrier of all blocks in two steps: what a block has written before Arrive is visible to the others behind Await.
+// The launch has to be cooperative.
+class CooperativeBarrier {
+ public:
+  __device__ bool Opens() const { return true; }
+  __device__ void Arrive() { token_ = cg::this_grid().barrier_arrive(); }
+  __device__ void Await() { cg::this_grid().barrier_wait(std::move(token_)); }
+
+ private:
+  cg::grid_group::arrival_token token_;
+};
+// The same without such a launch: it opens when all blocks have begun.
+class AssemblyBarrier {
+ public:
+  // `counter` is 0.
+  __device__ AssemblyBarrier(const Assembly& assembly, unsigned* counter)
+      : assembly_(assembly), counter_(counter) {}
+  __device__ bool Opens() const { return assembly_.IsComplete(); }
+  __device__ void Arrive() {
+    __syncthreads();
+    if (threadIdx.x == 0) CountUp(counter_);
+  }
+  __device__ void Await() {
+    expected_ += gridDim.x;
+    if (threadIdx.x == 0) AwaitCount(counter_, expected_);
+    __syncthreads();
+  }
+
+ private:
+  const Assembly& assembly_;
+  unsigned* const counter_;
+  unsigned expected_ = 0;
+};
+
 template <class T, Phase kPhase, bool kAligned>
 class ColumnsKernel {
   static constexpr int kV = kLanes<T>, kThreads = kColumnThreads<T>, kWarps = kThreads / kWarp;
@@ -498,28 +533,31 @@ class ColumnsKernel {
   };
   using Slots = uint4[kThreads];  // for unaligned vectors on their way
 
-  __device__ ColumnsKernel(const Params& p, Shared& shared, Slots& slots)
+  __device__ ColumnsKernel(const Params& p, unsigned block, Shared& shared, Slots& slots)
       : p_(p),
+        block_(block),
         shared_(shared),
         slots_(slots),
         warp_(threadIdx.x / kWarp),
         lane_(threadIdx.x % kWarp),
-        column_((static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kV),
+        column_((int64_t{block} * kThreads + threadIdx.x) * kV),
         left_(static_cast<int>(min(p.cols - column_, int64_t{kV}))) {}
 
-  __device__ void Run() {
+  // The barrier is for both phases at once. False when it does not open: then nothing is written.
+  template <class Barrier = CooperativeBarrier>
+  __device__ bool Run(Barrier barrier = {}) {
 #pragma unroll 1
     for (first_ = 0; first_ < p_.rows; first_ += kGroup) {
       LoadRows();
-      if (first_ == 0) LoadGamma();
-      if constexpr (kPhase != Phase::kGradients) WriteBlockSums();
-      if constexpr (kPhase == Phase::kGradients) AddToDgamma();
-      if constexpr (kPhase == Phase::kBoth) {
-        // Between arriving and waiting for the others there is time for dgamma.
-        auto token = cg::this_grid().barrier_arrive();
-        AddToDgamma();
-        cg::this_grid().barrier_wait(std::move(token));
+      if (first_ == 0) {
+        LoadGamma();
+        if (!barrier.Opens()) return false;
       }
+      if constexpr (kPhase != Phase::kGradients) WriteBlockSums();
+      if constexpr (kPhase == Phase::kBoth) barrier.Arrive();
+      // Between arriving and waiting for the others there is time for dgamma.
+      if constexpr (kPhase != Phase::kSums) AddToDgamma();
+      if constexpr (kPhase == Phase::kBoth) barrier.Await();
       if constexpr (kPhase != Phase::kSums) {
         FindMeans();
         WriteDx();
@@ -527,6 +565,7 @@ class ColumnsKernel {
       __syncthreads();  // means and sums are free again
     }
     if constexpr (kPhase != Phase::kSums) WriteDgamma();
+    return true;
   }
 
  private:
@@ -594,7 +633,7 @@ class ColumnsKernel {
     float sum = 0;
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) sum += shared_.sums[r][w];
-    BlockSums(first_ + r)[blockIdx.x] = sum;
+    BlockSums(first_ + r)[block_] = sum;
   }
 
   __device__ void AddToDgamma() {
@@ -670,6 +709,7 @@ class ColumnsKernel {
   }
 
   const Params& p_;
+  const unsigned block_;
   Shared& shared_;
   Slots& slots_;
   const int warp_, lane_;
@@ -682,25 +722,58 @@ class ColumnsKernel {
 };
 
 template <class T, Phase kPhase, bool kAligned>
-__global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_constant__ Params p) {
-  BeginKernel();
+__device__ void RunColumnsOf(const Params& p, unsigned block) {
   using Kernel = ColumnsKernel<T, kPhase, kAligned>;
   __shared__ typename Kernel::Shared shared;
   __shared__ typename Kernel::Slots slots;
-  Kernel(p, shared, slots).Run();
+  Kernel(p, block, shared, slots).Run();
+}
+
+template <class T, Phase kPhase, bool kAligned>
+__global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_constant__ Params p) {
+  BeginKernel();
+  RunColumnsOf<T, kPhase, kAligned>(p, blockIdx.x);
+}
+
+// Both phases without a cooperative launch. What is never run costs registers, too: as many blocks as with one fit.
+template <class T, bool kAligned>
+__global__ void __launch_bounds__(kColumnThreads<T>, 2)
+    AssembledColumns(const __grid_constant__ Params p, unsigned* counters) {
+  BeginKernel();
+  const Assembly assembly(counters);
+  assembly.Begin();
+  using Kernel = ColumnsKernel<T, Phase::kBoth, kAligned>;
+  __shared__ typename Kernel::Shared shared;
+  __shared__ typename Kernel::Slots slots;
+  unsigned* const arrived = counters + Assembly::kCounters;
+  if (!Kernel(p, blockIdx.x, shared, slots).Run(AssemblyBarrier(assembly, arrived))) {
+    assembly.TakeTurns(2, [&](unsigned phase, unsigned block) {
+      phase == 0 ? RunColumnsOf<T, Phase::kSums, kAligned>(p, block)
+                 : RunColumnsOf<T, Phase::kGradients, kAligned>(p, block);
+    });
+  }
+  if (assembly.IsLast() && threadIdx.x == 0) *arrived = 0;
 }
 
 int64_t ColumnBlocks(const Params& p) { return CeilDiv<int64_t>(p.cols, kBlockColumns); }
 
+// Whether all blocks run at once.
+template <auto kernel>
+bool RunsAtOnce(const Launch& launch, const LaunchShape& shape) {
+  static std::atomic<int> cache[kMaxDevices];
+  return shape.blocks <= ResidentClusters<kernel>(cache[launch.device], launch, shape);
+}
+
 template <class T, bool kAligned>
 void LaunchColumns(const Params& p, const Launch& launch) {
   LaunchShape shape{.blocks = ColumnBlocks(p), .threads = kColumnThreads<T>};
-  static std::atomic<int> cache[kMaxDevices];
-  const int resident =
-      ResidentClusters<Columns<T, Phase::kBoth, kAligned>>(cache[launch.device], launch, shape);
-  if (shape.blocks <= resident && p.rows > 0) {
+  constexpr auto kTogether = Columns<T, Phase::kBoth, kAligned>;
+  constexpr auto kAssembled = AssembledColumns<T, kAligned>;
+  if (p.rows > 0 && launch.counters && RunsAtOnce<kAssembled>(launch, shape)) {
+    LaunchKernel<kAssembled>(launch, shape, p, launch.counters);
+  } else if (p.rows > 0 && !launch.counters && RunsAtOnce<kTogether>(launch, shape)) {
     shape.cooperative = true;
-    LaunchKernel<Columns<T, Phase::kBoth, kAligned>>(launch, shape, p);
+    LaunchKernel<kTogether>(launch, shape, p);
   } else {
     if (p.rows > 0) LaunchKernel<Columns<T, Phase::kSums, kAligned>>(launch, shape, p);
     LaunchKernel<Columns<T, Phase::kGradients, kAligned>>(launch, shape, p);
