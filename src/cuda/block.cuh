@@ -667,7 +667,7 @@ class Gathering {
 };
 
 // Blocks that wait for each other in the middle of a kernel. All must be resident; a launch that sees to it costs the
-// host 0.7 us more, and does not begin while another kernel keeps its places. Here they agree on it: when all have
+// host 0.9 us more, and does not begin while another kernel keeps its places. Here they agree on it: when all have
 // begun, they may wait. A block that has lost patience before calls it off, for everybody; then those that have begun
 // take shares of the work in turns, and none waits for one that has not begun.
 class Assembly {
@@ -682,7 +682,7 @@ class Assembly {
     if (threadIdx.x == 0) CountUp(&counters_[kBegun]);
   }
 
-  // By all threads: the same in every block.
+  // By all threads: whether all blocks run, so that they may wait for each other; every block gets the same answer.
   __device__ bool IsComplete() const { return __syncthreads_or(threadIdx.x == 0 && AwaitAll()); }
 
   // By all threads of an assembly that was called off. The work consists of phases, and every phase of one share
@@ -734,7 +734,7 @@ class Assembly {
     }
   }
 
-  unsigned* const counters_;  // one register: several would cost kernels that need all of them
+  unsigned* const counters_;
 };
 
 // ---- Column sums: the last step of every parameter gradient ----

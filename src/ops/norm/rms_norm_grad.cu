@@ -543,7 +543,8 @@ class ColumnsKernel {
         column_((int64_t{block} * kThreads + threadIdx.x) * kV),
         left_(static_cast<int>(min(p.cols - column_, int64_t{kV}))) {}
 
-  // The barrier is for both phases at once. False when it does not open: then nothing is written.
+  // False when the barrier does not open: then nothing is written. One phase alone needs none, and the default costs
+  // nothing.
   template <class Barrier = CooperativeBarrier>
   __device__ bool Run(Barrier barrier = {}) {
 #pragma unroll 1
@@ -735,7 +736,8 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_con
   RunColumnsOf<T, kPhase, kAligned>(p, blockIdx.x);
 }
 
-// Both phases without a cooperative launch. What is never run costs registers, too: as many blocks as with one fit.
+// Both phases without a cooperative launch. The ways that are seldom taken must not cost the registers of a second
+// block: then rows of half the length would already need two kernels.
 template <class T, bool kAligned>
 __global__ void __launch_bounds__(kColumnThreads<T>, 2)
     AssembledColumns(const __grid_constant__ Params p, unsigned* counters) {
