@@ -437,6 +437,12 @@ __global__ void __launch_bounds__(Hold<T, kAligned>::kThreads + kWarp, Hold<T, k
   if (finish.counters) finish.Add(0, call.c);
 }
 
+// With one thread for each. The next kernel may be launched before this one has ended; behind a memset it may not.
+__global__ void ClearCounters(unsigned* counters) {
+  BeginKernel();
+  counters[threadIdx.x] = 0;
+}
+
 template <class T>
 Teams MakeTeams(const Params& p) {
   Teams teams{};
@@ -483,8 +489,7 @@ bool LaunchGrid(const Params& p, int64_t partials_bytes, const Launch& launch) {
     teams.counters = launch.counters;
   } else {
     teams.counters = reinterpret_cast<unsigned*>(teams.sums + 2 * kMaxTeams);
-    cudaMemsetAsync(teams.counters, 0, kTeamCounters * sizeof(unsigned),
-                    static_cast<cudaStream_t>(launch.native_stream));
+    LaunchKernel<ClearCounters>(launch, {.threads = kTeamCounters}, teams.counters);
   }
   shape.blocks = int64_t{teams.count} * teams.blocks;
   const Finish finish(p, teams.partials, p.n, p.c, launch);
