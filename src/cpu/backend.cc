@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "cpu/cores.h"
 #include "cpu/kernels.h"
 #include "cpu/strided_copy.h"
 #include "cpu/targets.h"
@@ -39,10 +40,8 @@ int64_t CoresPerDevice() {
 
 int64_t SharedCacheBytes() {
   constexpr int64_t kUnknown = int64_t{32} << 20;
-  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    if (const long bytes = sysconf(level); bytes > 0) return bytes;
-  }
-  return kUnknown;
+  const int64_t bytes = LastCacheBytes();
+  return bytes > 0 ? bytes : kUnknown;
 }
 
 std::string ModelName() {

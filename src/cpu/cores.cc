@@ -105,6 +105,28 @@ int CgroupCores(const std::string& root) {
   return tightest;
 }
 
+// Files of Linux; "32768K".
+int64_t LastCacheBytes(const std::string& root) {
+  int64_t bytes = 0;
+  int last_level = 0;
+  for (int i = 0;; ++i) {
+    const std::string cache = root + "sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);
+    std::istringstream level_line(FirstLine(cache + "/level"));
+    std::istringstream size_line(FirstLine(cache + "/size"));
+    int level = 0;
+    int64_t kib = 0;
+    if (!(level_line >> level)) return bytes;
+    if (level <= last_level || !(size_line >> kib)) continue;
+    last_level = level;
+    bytes = kib * 1024;
+  }
+}
+
+int64_t LastCacheBytes() {
+  static const int64_t bytes = LastCacheBytes("/");
+  return bytes;
+}
+
 int UsableCores() {
   const int affinity = AffinityCores();
   const int quota = CgroupCores("/");

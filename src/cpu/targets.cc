@@ -27,8 +27,10 @@ namespace anyacl::cpu {
 
 #if HWY_ARCH_X86
 bool has_bfloat16_rounding = __builtin_cpu_supports("avx512bf16");
+const bool is_zen = __builtin_cpu_is("amd");
 #else
 bool has_bfloat16_rounding = false;
+const bool is_zen = false;
 #endif
 
 namespace targets_internal {

@@ -208,32 +208,33 @@ TEST(MaxThreads, SetAndReset) {
   EXPECT_EQ(MaxThreads(), start);
 }
 
-// A make-believe root with the files that CgroupCores reads.
-class CgroupTree {
+// A make-believe root with the files that CgroupCores and LastCacheBytes read.
+class RootTree {
  public:
-  CgroupTree() : root_(testing::TempDir() + "anyacl_cgroup_" + std::to_string(getpid()) + "/") {}
-  ~CgroupTree() { std::filesystem::remove_all(root_); }
-  CgroupTree& File(const std::string& path, const std::string& text) {
+  RootTree() : root_(testing::TempDir() + "anyacl_root_" + std::to_string(getpid()) + "/") {}
+  ~RootTree() { std::filesystem::remove_all(root_); }
+  RootTree& File(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     std::ofstream(root_ + path) << text << "\n";
     return *this;
   }
   int Cores() const { return CgroupCores(root_); }
+  int64_t LastCache() const { return LastCacheBytes(root_); }
 
  private:
   std::string root_;
 };
 
-TEST(CgroupCores, NoneWithoutFiles) { EXPECT_EQ(CgroupTree().Cores(), 0); }
+TEST(CgroupCores, NoneWithoutFiles) { EXPECT_EQ(RootTree().Cores(), 0); }
 
 TEST(CgroupCores, Version2RoundsUp) {
-  CgroupTree tree;
+  RootTree tree;
   tree.File("proc/self/cgroup", "0::/a/b").File("sys/fs/cgroup/a/b/cpu.max", "150000 100000");
   EXPECT_EQ(tree.Cores(), 2);
 }
 
 TEST(CgroupCores, Version2TakesTheTightestAbove) {
-  CgroupTree tree;
+  RootTree tree;
   tree.File("proc/self/cgroup", "0::/a/b")
       .File("sys/fs/cgroup/a/b/cpu.max", "max 100000")
       .File("sys/fs/cgroup/a/cpu.max", "300000 100000")
@@ -242,7 +243,7 @@ TEST(CgroupCores, Version2TakesTheTightestAbove) {
 }
 
 TEST(CgroupCores, Version1) {
-  CgroupTree tree;
+  RootTree tree;
   tree.File("proc/self/cgroup", "5:memory:/x\n4:cpu,cpuacct:/docker/1")
       .File("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000")
       .File("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
@@ -250,11 +251,30 @@ TEST(CgroupCores, Version1) {
 }
 
 TEST(CgroupCores, Version1Unlimited) {
-  CgroupTree tree;
+  RootTree tree;
   tree.File("proc/self/cgroup", "4:cpu:/")
       .File("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1")
       .File("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
   EXPECT_EQ(tree.Cores(), 0);
+}
+
+TEST(LastCacheBytes, NoneWithoutFiles) { EXPECT_EQ(RootTree().LastCache(), 0); }
+
+TEST(LastCacheBytes, HighestLevel) {
+  const std::string cache = "sys/devices/system/cpu/cpu0/cache/index";
+  RootTree tree;
+  tree.File(cache + "0/level", "1").File(cache + "0/size", "32K");
+  EXPECT_EQ(tree.LastCache(), 32 << 10);
+  tree.File(cache + "1/level", "3").File(cache + "1/size", "32768K");
+  tree.File(cache + "2/level", "2").File(cache + "2/size", "1024K");
+  EXPECT_EQ(tree.LastCache(), 32 << 20);
+}
+
+TEST(LastCacheBytes, LevelOfUnknownSizeDoesNotCount) {
+  const std::string cache = "sys/devices/system/cpu/cpu0/cache/index";
+  RootTree tree;
+  tree.File(cache + "0/level", "2").File(cache + "0/size", "1024K").File(cache + "1/level", "3");
+  EXPECT_EQ(tree.LastCache(), 1 << 20);
 }
 
 }  // namespace

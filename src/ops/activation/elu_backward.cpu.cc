@@ -88,8 +88,8 @@ HWY_INLINE int64_t Pairs(const T* dy, const T* x, T* dx, int64_t count, const Co
   int64_t i = 0;
   for (; i + step <= count; i += step) {
     if constexpr (stream) {
-      FetchStream(dy + i, step);
-      FetchStream(x + i, step);
+      FetchOnce(dy + i, step);
+      FetchOnce(x + i, step);
     }
     VF g0, g1, x0, x1;
     Load2(dy + i, g0, g1);

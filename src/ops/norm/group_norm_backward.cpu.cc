@@ -15,8 +15,7 @@
 // block in float and the blocks in double, in order; the blocks depend on the shape.
 #include "ops/norm/group_norm_backward.h"
 
-#include <unistd.h>
-
+#include "cpu/cores.h"
 #include "ops/norm/group_norm_backward.cpu.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -205,12 +204,6 @@ void RunFlat(const Params& p, const Work& w) {
 
 // ---- planes ----
 
-// 0 where nobody says so.
-int64_t LastCacheBytes() {
-  static const int64_t bytes = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
-  return bytes;
-}
-
 bool SharesGroups(const Params& p, const Work& w) {
   const bool few = p.n * p.groups < kFewGroups && w.size >= 2 * kPiece;
   return few || w.size * 2 * ElementSize(p) > kGroupBytes;
@@ -225,9 +218,9 @@ Work CutPlanes(const Params& p, Memory* memory) {
   TakeSums(p, memory, &w);
   if (!SharesGroups(p, w)) return w;
   w.partial = memory->Take<float>(2 * w.channels * CeilDiv(p.hxw, kChunk));
-  // With room for others. Elsewhere a group is better written at once and backwards, which finds
-  // its end in the cache.
-  w.two_groups_in_cache = 2 * 2 * w.size * ElementSize(p) <= LastCacheBytes() / 2;
+  // With room for others, and for the next group where FetchOnce does not make it. Larger ones are better written at
+  // once and backwards, which finds their end in the cache.
+  w.group_in_cache = 2 * w.size * ElementSize(p) <= LastCacheBytes() / 8 * (is_zen ? 5 : 2);
   return w;
 }
 

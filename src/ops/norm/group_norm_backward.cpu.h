@@ -31,11 +31,11 @@ struct Work {
   int64_t size;      // elements of a group
   int64_t block;     // samples that share one row of sums
   int64_t blocks;
-  int64_t width;             // floats in a row of sums, once for db and once for ds
-  float* sums;               // [blocks][2][width]; null: neither dgamma nor dbeta is wanted
-  float* partial;            // sums of chunks, where all threads share a group
-  bool stream;               // dx bypasses the caches
-  bool two_groups_in_cache;  // of a call whose threads share groups
+  int64_t width;        // floats in a row of sums, once for db and once for ds
+  float* sums;          // [blocks][2][width]; null: neither dgamma nor dbeta is wanted
+  float* partial;       // sums of chunks, where all threads share a group
+  bool stream;          // dx bypasses the caches
+  bool group_in_cache;  // the last one, of a call whose threads share groups
 
   float* Db(int64_t b) const { return sums + b * 2 * width; }
   float* Ds(int64_t b) const { return Db(b) + width; }

@@ -72,7 +72,10 @@ template <bool shared, class T>
 HWY_INLINE void FetchBeside(const T* dy, const T* x, const T* done_dy, const T* done_x,
                             int64_t count) {
   if constexpr (shared) {
-    for (const T* p : {dy, x, done_dy, done_x}) FetchStream(p, count);
+    for (const T* p : {dy, x}) FetchStream(p, count);
+    for (const T* p : {done_dy, done_x}) FetchOnce(p, count);
+  } else if (is_zen) {  // which brings the other one by itself
+    for (const T* p : {dy, x}) Fetch(p + 4096 / sizeof(T), count);
   } else {
     constexpr int64_t kFar = 2048 / sizeof(T), kClose = 512 / sizeof(T);
     Fetch(dy + kFar, count);
@@ -350,14 +353,17 @@ Means MeansOfPartial(const PlaneGroup<T>& group) {
 template <class T>
 void SharedPlanesOf(const Params& p, const Work& w) {
   const int64_t pieces = PiecesOfGroup(p, w);
-  const bool beside = w.two_groups_in_cache && HasWholeLines<T>(p, w);
+  const bool beside = w.group_in_cache && HasWholeLines<T>(p, w);
   Means means{};
   for (int64_t i = 0; i < p.n * p.groups; ++i) {
     const PlaneGroup<T> group(p, w, i / p.groups, i % p.groups);
     if (beside && i > 0) {
       const PlaneGroup<T> done(p, w, (i - 1) / p.groups, (i - 1) % p.groups);
-      ParallelFor(pieces,
-                  [&](int64_t k) { PlanePieceBeside(group, done, means, PieceOfGroup(p, w, k)); });
+      const auto beside_done = [&](int64_t k) {
+        PlanePieceBeside(group, done, means, PieceOfGroup(p, w, k));
+      };
+      // There and back: what did not stay in the cache is what was read first.
+      ParallelFor(pieces, beside_done, i % 2 ? Order::kBackwards : Order::kForwards);
     } else {
       ParallelFor(pieces, [&](int64_t k) { PlanePieceSums(group, PieceOfGroup(p, w, k)); });
     }

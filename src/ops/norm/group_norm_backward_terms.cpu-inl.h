@@ -188,8 +188,8 @@ HWY_INLINE int64_t GradientPairs(const T* dy, const T* x, T* dx, int64_t count, 
   for (; i + step <= count; i += step) {
     VF g0, g1, x0, x1;
     if constexpr (stream) {
-      FetchStream(dy + i, step);
-      FetchStream(x + i, step);
+      FetchOnce(dy + i, step);
+      FetchOnce(x + i, step);
     }
     LoadPair<in_order>(dy + i, g0, g1);
     LoadPair<in_order>(x + i, x0, x1);

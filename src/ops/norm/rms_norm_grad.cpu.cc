@@ -215,13 +215,13 @@ HWY_INLINE Row<T> RowOf(const Params& p, int64_t i, int64_t column) {
 // x in the first read, dy in the second, so that the memory has something to do in both. (0 ahead: nowhere.)
 enum class Way {
   kColumns,    // dgamma in the second read, nothing called up
-  kShortRows,  // dgamma in the first read, called up into the first cache
-  kLongRows,   // dgamma in the first read, called up into the second cache
+  kShortRows,  // dgamma in the first read, tiles of the first cache
+  kLongRows,   // dgamma in the first read, tiles of the second cache
 };
 
 template <Way way, class T>
 HWY_INLINE void FetchAhead(const T* p, int64_t count) {
-  if constexpr (way == Way::kShortRows) FetchNear(p, count);
+  if constexpr (way == Way::kShortRows) FetchNext(p, count);
   if constexpr (way == Way::kLongRows) Fetch(p, count);
 }
 
@@ -281,7 +281,7 @@ HWY_INLINE void DotPairs(const Row<T>* p, int64_t i, const float* gamma, float* 
   HWY_UNROLL(2)
   for (int k = 0; k < rows; ++k) {
     FetchAhead<way>(p[k].x + ahead + i, 2 * lanes);
-    if constexpr (kWaits<way, T>) {
+    if (kWaits<way, T> && (way == Way::kColumns || !is_zen)) {
       FetchNear(p[k].dy + i + kNear / sizeof(T), 2 * lanes);
       FetchNear(p[k].x + i + kNear / sizeof(T), 2 * lanes);
     }
