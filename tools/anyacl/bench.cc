@@ -29,8 +29,8 @@ constexpr size_t kKeptWays = 3;
 // On shared machines the memory changes its speed from one second to the next, and a time over a floor of another speed
 // says nothing. A row whose floor wavered is measured again; the steadiest attempt counts.
 constexpr double kMostOfTheTime = 0.75;
-constexpr double kSteady = 1.1;
-constexpr int kAttempts = 4;
+constexpr double kSteady = 1.05;
+constexpr int kAttempts = 5;
 
 double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -38,7 +38,8 @@ double MicrosecondsSince(Clock::time_point start) {
 
 // The smallest value that so large a part of them does not exceed.
 double Quantile(std::vector<double> values, double part) {
-  const auto at = values.begin() + static_cast<ptrdiff_t>(static_cast<double>(values.size()) * part);
+  const auto at =
+      values.begin() + static_cast<ptrdiff_t>(static_cast<double>(values.size()) * part);
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }
@@ -140,8 +141,7 @@ class RoofTimer {
   }
 
   void Sample() {
-    for (Way& way : ways_)
-      way.samples.push_back(TimePer(way.count, [&] { roof_.Pass(way.way); }));
+    for (Way& way : ways_) way.samples.push_back(TimePer(way.count, [&] { roof_.Pass(way.way); }));
   }
 
   double gbps() const {

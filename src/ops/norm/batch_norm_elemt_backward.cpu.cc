@@ -188,8 +188,7 @@ HWY_INLINE void Streamed(const T* dy, const T* x, T* dx, int64_t count, const At
   SplitAtLines(
       dx, count,
       [&](int64_t i, int64_t n) HWY_ATTR { Plain(dy + i, x + i, dx + i, n, terms.From(i)); },
-      [&](int64_t i, int64_t n)
-          HWY_ATTR { Pairs<true>(dy + i, x + i, dx + i, n, terms.From(i)); });
+      [&](int64_t i, int64_t n) HWY_ATTR { Pairs<true>(dy + i, x + i, dx + i, n, terms.From(i)); });
 }
 
 // Elements [first, first + count) of three arrays of one type.
@@ -368,7 +367,7 @@ HWY_EXPORT(Planes);
 HWY_EXPORT(Positions);
 
 constexpr int64_t kStreamTask = 8 * kTask;  // every task starts with lines that nobody called up
-constexpr int64_t kPlane = 256;       // elements from which a plane is worth its own loop
+constexpr int64_t kPlane = 256;             // elements from which a plane is worth its own loop
 
 int64_t Elements(const Params& p) { return p.outer * p.c * p.inner; }
 
