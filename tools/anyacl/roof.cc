@@ -20,12 +20,13 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<uint32_t>;
+using Ahead = RoofWay::Ahead;
 
 constexpr size_t kLine = 64;
-constexpr size_t kAhead = 2048;  // bytes, into the second cache: better than nearer or closer
+constexpr size_t kDistance = 2048;  // bytes; kept in the second cache: better than nearer or closer
 
 // kReads arrays in, kWrites arrays out, line by line. `bytes` is a multiple of a line.
-template <int kReads, int kWrites, bool kAsksAhead, bool kStreaming>
+template <int kReads, int kWrites, Ahead kAhead, bool kStreaming>
 void Move(unsigned char* const* reads, unsigned char* const* writes, size_t begin, size_t bytes) {
   const Tag d;
   const size_t vector = hn::Lanes(d) * sizeof(uint32_t);
@@ -43,23 +44,32 @@ void Move(unsigned char* const* reads, unsigned char* const* writes, size_t begi
     }
   };
   for (size_t i = begin; i < begin + bytes; i += kLine) {
-    if constexpr (kAsksAhead) {
-      for (int r = 0; r < kReads; ++r) __builtin_prefetch(reads[r] + i + kAhead, 0, 2);
+    if constexpr (kAhead != Ahead::kNot) {
+      constexpr int kLocality = kAhead == Ahead::kKept ? 2 : 0;
+      for (int r = 0; r < kReads; ++r) __builtin_prefetch(reads[r] + i + kDistance, 0, kLocality);
     }
     for (size_t offset = 0; offset < kLine; offset += vector) step(i + offset);
   }
   if constexpr (kStreaming) hwy::FlushStream();
 }
 
+template <int kReads, int kWrites, Ahead kAhead>
+void MoveOf(const RoofWay& way, unsigned char* const* reads, unsigned char* const* writes,
+            size_t begin, size_t bytes) {
+  way.streaming ? Move<kReads, kWrites, kAhead, true>(reads, writes, begin, bytes)
+                : Move<kReads, kWrites, kAhead, false>(reads, writes, begin, bytes);
+}
+
 template <int kReads, int kWrites>
 void MoveOf(const RoofWay& way, unsigned char* const* reads, unsigned char* const* writes,
             size_t begin, size_t bytes) {
-  if (way.ahead) {
-    way.streaming ? Move<kReads, kWrites, true, true>(reads, writes, begin, bytes)
-                  : Move<kReads, kWrites, true, false>(reads, writes, begin, bytes);
-  } else {
-    way.streaming ? Move<kReads, kWrites, false, true>(reads, writes, begin, bytes)
-                  : Move<kReads, kWrites, false, false>(reads, writes, begin, bytes);
+  switch (way.ahead) {
+    case Ahead::kNot:
+      return MoveOf<kReads, kWrites, Ahead::kNot>(way, reads, writes, begin, bytes);
+    case Ahead::kKept:
+      return MoveOf<kReads, kWrites, Ahead::kKept>(way, reads, writes, begin, bytes);
+    case Ahead::kOnce:
+      return MoveOf<kReads, kWrites, Ahead::kOnce>(way, reads, writes, begin, bytes);
   }
 }
 
@@ -162,7 +172,7 @@ std::vector<RoofWay> Roof::Ways() const {
     tasks.erase(tasks.begin());
   std::vector<RoofWay> ways;
   for (const size_t task : tasks) {
-    for (const bool ahead : {false, true}) {
+    for (const auto ahead : {RoofWay::Ahead::kNot, RoofWay::Ahead::kKept, RoofWay::Ahead::kOnce}) {
       ways.push_back({false, ahead, task});
       ways.push_back({true, ahead, task});
     }

@@ -23,8 +23,9 @@ struct Stretch {
 
 // One way to move them. Which is best depends on size and machine, so several are tried.
 struct RoofWay {
+  enum class Ahead { kNot, kKept, kOnce };
   bool streaming;     // non-temporal stores
-  bool ahead;         // ask for lines before they are read
+  Ahead ahead;        // ask for lines before they are read: to keep them, or to read them once
   size_t task_bytes;  // of each array; 0: one task on the calling thread
 };
 

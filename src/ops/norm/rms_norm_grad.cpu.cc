@@ -278,7 +278,7 @@ HWY_INLINE void DotPairs(const Row<T>* p, int64_t i, const float* gamma, float* 
   const VF gamma0 = Load1(gamma + i), gamma1 = Load1(gamma + i + lanes);
   VF dgamma0, dgamma1;
   if constexpr (way != Way::kColumns) Load2(dgamma + i, dgamma0, dgamma1);
-  HWY_UNROLL(2)
+  HWY_UNROLL(4)
   for (int k = 0; k < rows; ++k) {
     FetchAhead<way>(p[k].x + ahead + i, 2 * lanes);
     if (kWaits<way, T> && (way == Way::kColumns || !is_zen)) {
@@ -321,7 +321,7 @@ HWY_INLINE void DotRest(const Row<T>& p, int64_t i, const float* gamma, float* d
   if constexpr (way != Way::kColumns) Store1(hn::MulAdd(g, u, Load1(dgamma + i)), dgamma + i);
 }
 
-// Over at most kChunk columns, of one row or of two that share gamma and dgamma: with the same bits. The lanes
+// Over at most kChunk columns, of one row or of some that share gamma and dgamma: with the same bits. The lanes
 // of `dots`, a vector for each row, are still to be added. Four sums hide the latency of the additions; loops
 // over rows that stay loops would keep them in memory.
 template <Way way, int rows, class T>
@@ -329,7 +329,7 @@ void ChunkDots(const Row<T>* p, const float* gamma, float* dgamma, int64_t count
                VF* dots) {
   const int64_t pair = 2 * LaneCount();
   VF sums[rows][4];
-  HWY_UNROLL(2)
+  HWY_UNROLL(4)
   for (int k = 0; k < rows; ++k) {
     sums[k][0] = sums[k][1] = sums[k][2] = sums[k][3] = hn::Zero(F32());
   }
@@ -339,7 +339,7 @@ void ChunkDots(const Row<T>* p, const float* gamma, float* dgamma, int64_t count
     DotPairs<way, rows>(p, i + pair, gamma, dgamma, ahead, sums, 2);
   }
   for (; i + pair <= count; i += pair) DotPairs<way, rows>(p, i, gamma, dgamma, ahead, sums, 0);
-  HWY_UNROLL(2)
+  HWY_UNROLL(4)
   for (int k = 0; k < rows; ++k) {
     DotRest<way>(p[k], i, gamma, dgamma, count, sums[k]);
     dots[k] = hn::Add(hn::Add(sums[k][0], sums[k][1]), hn::Add(sums[k][2], sums[k][3]));
@@ -393,8 +393,7 @@ HWY_INLINE void GradientRest(const Row<T>& row, int64_t i, const float* gamma, f
   if constexpr (way == Way::kColumns) Store1(sum, dgamma + i);
 }
 
-// One row, or two that share the reads of gamma. Long ones backwards, because the end was read last and is
-// still in the first cache; what lies ahead is called up forwards.
+// One row, or two that share the reads of gamma and dgamma.
 template <bool stream, Way way, int rows, class T>
 void Gradients(const Row<T>* from, const float* gamma, float* dgamma, int64_t count,
                int64_t ahead) {
@@ -406,8 +405,7 @@ void Gradients(const Row<T>* from, const float* gamma, float* dgamma, int64_t co
   for (int64_t i = 0; i < pairs; i += 2 * lanes) {
     HWY_UNROLL(2)
     for (int k = 0; k < rows; ++k) FetchAhead<way>(p[k].dy + ahead + i, 2 * lanes);
-    const int64_t at = way == Way::kShortRows ? i : pairs - 2 * lanes - i;
-    GradientPairs<stream, way, rows>(p, at, gamma, dgamma);
+    GradientPairs<stream, way, rows>(p, i, gamma, dgamma);
   }
 }
 
@@ -471,25 +469,40 @@ void GroupColumnsOf(const Params& p, const Group& group, int64_t piece) {
 // ---- By blocks of rows ----
 
 inline constexpr int64_t kTileBytes = 16 << 10;  // of dy and x: two tiles stay in the first cache
+inline constexpr int64_t kLongTile = 4;          // rows, where not even two fit into that
+
+// Rows that share gamma and dgamma in the first read. Long rows get both from the second cache, in FLOAT as many
+// bytes as two more rows have. In the second read rows that take turns would write dx here and there, which costs more
+// than gamma does: RmsNormGrad 4096x4096 on a Zen 4, two rows together in both reads 1.16 times the floor where the
+// cores share their way to the memory and 1.39 where they do not, so 1.14 and 1.30; in BF16 1.27 and 1.46, so 1.21
+// and 1.25.
+template <Way way>
+inline constexpr int kTogether = way == Way::kLongRows ? 4 : 2;
+
+// The dot products of some rows over the chunk that begins at column j.
+template <Way way, int rows, class T>
+HWY_INLINE void TileDots(const Row<T>* row, const Blocks& w, int64_t j, int64_t columns,
+                         int64_t ahead, float* sums, VF* dots) {
+  Row<T> p[rows];
+  for (int k = 0; k < rows; ++k) p[k] = row[k].From(j);
+  ChunkDots<way, rows>(p, w.gamma + j, sums + j, columns, ahead, dots);
+}
 
 // Sets the slopes of some rows and adds their part of dgamma to `sums`.
 template <Way way, class T>
 HWY_INLINE void ReadTile(const Params& p, const Blocks& w, Row<T>* rows, int64_t count,
                          int64_t ahead, float* sums) {
+  constexpr int together = kTogether<way>;
   double totals[kTileRows] = {};
   for (int64_t j = 0; j < p.cols; j += kChunk) {
     VF dots[kTileRows];
     alignas(kLineBytes) float chunk_sums[kSums];
     const int64_t columns = std::min(kChunk, p.cols - j);
     int64_t k = 0;
-    for (; k + 2 <= count; k += 2) {
-      const Row<T> two[2] = {rows[k].From(j), rows[k + 1].From(j)};
-      ChunkDots<way, 2>(two, w.gamma + j, sums + j, columns, ahead, dots + k);
+    for (; k + together <= count; k += together) {
+      TileDots<way, together>(rows + k, w, j, columns, ahead, sums, dots + k);
     }
-    if (k < count) {
-      const Row<T> one = rows[k].From(j);
-      ChunkDots<way, 1>(&one, w.gamma + j, sums + j, columns, 0, dots + k);
-    }
+    for (; k < count; ++k) TileDots<way, 1>(rows + k, w, j, columns, ahead, sums, dots + k);
     if (count == kTileRows) {
       SumTile(dots, chunk_sums);
     } else {
@@ -509,11 +522,9 @@ HWY_INLINE void RowTile(const Params& p, const Blocks& w, int64_t first, int64_t
   Row<T> rows[kTileRows];
   for (int64_t k = 0; k < count; ++k) rows[k] = RowOf<T>(p, first + k, 0);
   ReadTile<way>(p, w, rows, count, ahead, sums);
-  int64_t k = 0;
-  for (; k + 2 <= count; k += 2) {
-    Gradients<way, 2>(rows + k, w.gamma, nullptr, p.cols, ahead, w.stream);
+  for (int64_t k = 0; k < count; ++k) {
+    Gradients<way, 1>(rows + k, w.gamma, nullptr, p.cols, ahead, w.stream);
   }
-  if (k < count) Gradients<way, 1>(rows + k, w.gamma, nullptr, p.cols, 0, w.stream);
 }
 
 template <Way way, class T>
@@ -522,9 +533,10 @@ void RowBlockOf(const Params& p, const Blocks& w, int64_t block, int64_t tile) {
   const int64_t end = std::min((block + 1) * w.rows, p.rows);
   Clear(sums, p.cols);
   for (int64_t i = block * w.rows; i < end; i += tile) {
+    const int64_t count = std::min(tile, end - i);
     // Beyond the end of the block, too: the next one is this thread's as a rule.
-    const int64_t ahead = i + 2 * tile <= p.rows ? tile * p.cols : 0;
-    RowTile<way, T>(p, w, i, std::min(tile, end - i), ahead, sums);
+    const int64_t ahead = i + 2 * count <= p.rows ? count * p.cols : 0;
+    RowTile<way, T>(p, w, i, count, ahead, sums);
   }
   if (w.stream) EndStream();
 }
@@ -594,10 +606,9 @@ void RowBlockOf(const Params& p, const Blocks& w, int64_t block) {
   const int64_t pair = 2 * LaneCount();
   if (p.cols % pair == 0 && p.cols <= kMostPairs * pair) return ShortRows<T>(p, w, block);
   const int64_t row_bytes = 2 * p.cols * static_cast<int64_t>(sizeof(T));
-  const int64_t tile = std::clamp<int64_t>(kTileBytes / row_bytes, 2, kTileRows) & ~int64_t{1};
-  const bool is_short = tile * row_bytes <= kTileBytes;
-  is_short ? RowBlockOf<Way::kShortRows, T>(p, w, block, tile)
-           : RowBlockOf<Way::kLongRows, T>(p, w, block, tile);
+  const int64_t tile = std::min<int64_t>(kTileBytes / row_bytes, kTileRows) & ~int64_t{1};
+  tile > 0 ? RowBlockOf<Way::kShortRows, T>(p, w, block, tile)
+           : RowBlockOf<Way::kLongRows, T>(p, w, block, kLongTile);
 }
 
 template <class T>
