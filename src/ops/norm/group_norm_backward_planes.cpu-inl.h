@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Long channels: vectors run along a channel; while dx is streamed the next group is summed.
+// Long channels: vectors run along a channel.
 #if defined(ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_PLANES_CPU_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_PLANES_CPU_INL_H_
 #undef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_PLANES_CPU_INL_H_
@@ -72,10 +72,13 @@ template <bool shared, class T>
 HWY_INLINE void FetchBeside(const T* dy, const T* x, const T* done_dy, const T* done_x,
                             int64_t count) {
   if constexpr (shared) {
-    for (const T* p : {dy, x}) FetchStream(p, count);
-    for (const T* p : {done_dy, done_x}) FetchOnce(p, count);
+    FetchStream(dy, count);
+    FetchStream(x, count);
+    FetchOnce(done_dy, count);
+    FetchOnce(done_x, count);
   } else if (is_zen) {  // which brings the other one by itself
-    for (const T* p : {dy, x}) Fetch(p + 4096 / sizeof(T), count);
+    Fetch(dy + 4096 / sizeof(T), count);
+    Fetch(x + 4096 / sizeof(T), count);
   } else {
     constexpr int64_t kFar = 2048 / sizeof(T), kClose = 512 / sizeof(T);
     Fetch(dy + kFar, count);
@@ -100,8 +103,9 @@ struct PlaneGroup {
 
   int64_t ChunksOfChannel() const { return CeilDiv(p.hxw, kChunk); }
 
-  // Nothing but sums; lines are called up as by any loop that streams through memory.
-  ChunkSums Chunk(int64_t channel, int64_t chunk) const {
+  // Nothing but sums.
+  template <class Fetching = FetchAlong>
+  ChunkSums Chunk(int64_t channel, int64_t chunk, Fetching fetching = {}) const {
     const int64_t begin = chunk * kChunk;
     const int64_t count = std::min(kChunk, p.hxw - begin);
     const int64_t step = 4 * LaneCount();
@@ -111,10 +115,8 @@ struct PlaneGroup {
       return SumChunk<false>(g, v, count, mean, rstd,
                              [=](int64_t i) HWY_ATTR { FetchStream(g + i, step); });
     }
-    return SumChunk<true>(g, v, count, mean, rstd, [=](int64_t i) HWY_ATTR {
-      FetchStream(g + i, step);
-      FetchStream(v + i, step);
-    });
+    return SumChunk<true>(g, v, count, mean, rstd,
+                          [=](int64_t i) HWY_ATTR { fetching.ForSums(g + i, v + i, step); });
   }
 
   // The sums of one chunk while dx of the same chunk of another group is streamed. `shared`: by all threads.
@@ -129,6 +131,7 @@ struct PlaneGroup {
     T* const done_dx = done.dx + begin;
     const ChunkSums sums = SumChunk<true>(g, v, count, mean, rstd, [=](int64_t i) HWY_ATTR {
       FetchBeside<shared>(g + i, v + i, done_dy + i, done_x + i, 2 * pair);
+      HWY_UNROLL(2)
       for (int64_t k = i; k < i + 2 * pair; k += pair) {
         VF g0, g1, x0, x1;
         Load2(done_dy + k, g0, g1);
@@ -156,10 +159,11 @@ struct PlaneGroup {
     AddChannel(p, w, n, g * w.channels + channel, total, group);
   }
 
-  void AddWhole(int64_t channel, Sums* group) const {
+  template <class Fetching = FetchAlong>
+  void AddWhole(int64_t channel, Sums* group, Fetching fetching = {}) const {
     Sums total;
     for (int64_t k = 0; k < ChunksOfChannel(); ++k) {
-      const ChunkSums chunk = Chunk(channel, k);
+      const ChunkSums chunk = Chunk(channel, k, fetching);
       total.db += chunk.db;
       total.ds += chunk.ds;
     }
@@ -180,14 +184,16 @@ struct PlaneGroup {
   }
 
   // Elements [begin, end) of a channel.
-  void WriteDx(int64_t channel, int64_t begin, int64_t end, Means means) const {
+  template <class Fetching = FetchAlong>
+  void WriteDx(int64_t channel, int64_t begin, int64_t end, Means means,
+               Fetching fetching = {}) const {
     const int64_t at = channel * p.hxw + begin;
     const ChannelCoefficients f = Coefficients(channel, means);
     const FoldedCoefficients folded(f);
     if (folded.IsSafe(rstd)) {
-      Gradients(dy + at, x + at, dx + at, end - begin, folded, w.stream);
+      Gradients(dy + at, x + at, dx + at, end - begin, folded, w.stream, fetching);
     } else {
-      Gradients(dy + at, x + at, dx + at, end - begin, f, w.stream);
+      Gradients(dy + at, x + at, dx + at, end - begin, f, w.stream, fetching);
     }
   }
 
@@ -207,23 +213,34 @@ bool HasWholeLines(const Params& p, const Work& w) {
   return w.stream && dx && ElementsToLine(dx) == 0 && ElementsToLine(dx + p.hxw) == 0;
 }
 
-// The groups that one thread takes, one after the other. While dx of one is streamed the next one
-// is summed, so that the memory has reads and writes to do at any time. Bare loops, time over that
-// of loads and stores alone: groups of 164 kB in float 1.47 one read after the other, 1.32 side by
-// side; bfloat16 1.74 and 1.70.
+// The groups that one thread takes, one after the other, in one of two ways that give the memory reads and writes to
+// do at any time.
+//
+//   beside    while dx of a group is streamed the next one is summed. Bare loops, time over that of loads and stores
+//             alone: groups of 164 kB in float 1.47 one read after the other, 1.32 side by side; bfloat16 1.74 and
+//             1.70.
+//   in turns  a group is summed, then its dx is streamed, and meanwhile half of the next one comes into the second
+//             cache. A Zen 4 likes few streams, where they have little arithmetic to hide: 32x256x56x56 in FLOAT takes
+//             1.13 times the floor beside and 1.11 in turns, 1.47 and 1.19 where its cores have a way to the memory
+//             each; 8x320x64x64 in BF16 1.09 and 1.26.
 template <class T>
 class PlaneQueue {
  public:
-  PlaneQueue(const Params& p, const Work& w) : p_(p), w_(w), whole_lines_(HasWholeLines<T>(p, w)) {}
+  PlaneQueue(const Params& p, const Work& w)
+      : p_(p),
+        w_(w),
+        in_turns_(is_zen && std::is_same_v<T, float> && w.stream && p.dx),
+        beside_(!in_turns_ && HasWholeLines<T>(p, w)) {}
   ~PlaneQueue() {
     WriteLast();
     if (w_.stream) EndStream();
   }
 
   void Add(int64_t n, int64_t g) {
+    if (in_turns_) return SumAndWrite(PlaneGroup<T>(p_, w_, n, g));
     const PlaneGroup<T> group(p_, w_, n, g);
     Sums sums;
-    if (has_last_ && whole_lines_) {
+    if (has_last_ && beside_) {
       for (int64_t c = 0; c < w_.channels; ++c) AddBesideLast(group, c, &sums);
     } else {
       WriteLast();
@@ -236,6 +253,14 @@ class PlaneQueue {
   }
 
  private:
+  void SumAndWrite(const PlaneGroup<T>& group) const {
+    const FetchNextGroup next{w_.block == 1 ? w_.size : p_.c * p_.hxw};
+    Sums sums;
+    for (int64_t c = 0; c < w_.channels; ++c) group.AddWhole(c, &sums, next);
+    const Means means = MeansOf(w_, sums);
+    for (int64_t c = 0; c < w_.channels; ++c) group.WriteDx(c, 0, p_.hxw, means, next);
+  }
+
   void AddBesideLast(const PlaneGroup<T>& group, int64_t c, Sums* sums) const {
     const PlaneGroup<T> last(p_, w_, last_n_, last_g_);
     const ChannelCoefficients f = last.Coefficients(c, means_);
@@ -261,7 +286,8 @@ class PlaneQueue {
 
   const Params& p_;
   const Work& w_;
-  const bool whole_lines_;
+  const bool in_turns_;
+  const bool beside_;
   bool has_last_ = false;  // a group whose dx is not written yet
   int64_t last_n_ = 0;
   int64_t last_g_ = 0;

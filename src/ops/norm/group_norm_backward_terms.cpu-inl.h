@@ -179,18 +179,42 @@ HWY_INLINE void StorePair(VF a, VF b, T* p) {
   }
 }
 
+// What the two reads of a group call up: what comes next in memory,
+struct FetchAlong {
+  template <class T>
+  HWY_INLINE void ForSums(const T* dy, const T* x, int64_t count) const {
+    FetchStream(dy, count);
+    FetchStream(x, count);
+  }
+  template <class T>
+  HWY_INLINE void ForGradients(const T* dy, const T* x, int64_t count) const {
+    FetchOnce(dy, count);
+    FetchOnce(x, count);
+  }
+};
+
+// or dy of the next group, `ahead` elements behind this one, while dx is written. A Zen 4 brings x by itself: asked for
+// it, too, it is slower.
+struct FetchNextGroup {
+  int64_t ahead;
+  template <class T>
+  HWY_INLINE void ForSums(const T*, const T*, int64_t) const {}
+  template <class T>
+  HWY_INLINE void ForGradients(const T* dy, const T*, int64_t count) const {
+    Fetch(dy + ahead, count);
+  }
+};
+
 // Whole pairs of vectors; gives the number of elements done.
-template <bool stream, class T, class Coefficients>
-HWY_INLINE int64_t GradientPairs(const T* dy, const T* x, T* dx, int64_t count, Coefficients f) {
+template <bool stream, class T, class Coefficients, class Fetching = FetchAlong>
+HWY_INLINE int64_t GradientPairs(const T* dy, const T* x, T* dx, int64_t count, Coefficients f,
+                                 Fetching fetching = {}) {
   constexpr bool in_order = Coefficients::kInOrder;
   const int64_t step = static_cast<int64_t>(PairLanes());
   int64_t i = 0;
   for (; i + step <= count; i += step) {
     VF g0, g1, x0, x1;
-    if constexpr (stream) {
-      FetchOnce(dy + i, step);
-      FetchOnce(x + i, step);
-    }
+    if constexpr (stream) fetching.ForGradients(dy + i, x + i, step);
     LoadPair<in_order>(dy + i, g0, g1);
     LoadPair<in_order>(x + i, x0, x1);
     StorePair<in_order, stream>(f.At(i, g0, x0), f.At(i + LaneCount(), g1, x1), dx + i);
@@ -208,19 +232,20 @@ void PlainGradients(const T* dy, const T* x, T* dx, int64_t count, Coefficients 
   if (i < count) StoreLast(f.At(LastAt(count), LoadLast(dy, count), LoadLast(x, count)), dx, count);
 }
 
-template <class T, class Coefficients>
-void StreamedGradients(const T* dy, const T* x, T* dx, int64_t count, Coefficients f) {
+template <class T, class Coefficients, class Fetching>
+void StreamedGradients(const T* dy, const T* x, T* dx, int64_t count, Coefficients f,
+                       Fetching fetching) {
   SplitAtLines(
       dx, count,
       [&](int64_t i, int64_t n) HWY_ATTR { PlainGradients(dy + i, x + i, dx + i, n, f.From(i)); },
       [&](int64_t i, int64_t n)
-          HWY_ATTR { GradientPairs<true>(dy + i, x + i, dx + i, n, f.From(i)); });
+          HWY_ATTR { GradientPairs<true>(dy + i, x + i, dx + i, n, f.From(i), fetching); });
 }
 
-template <class T, class Coefficients>
+template <class T, class Coefficients, class Fetching = FetchAlong>
 HWY_INLINE void Gradients(const T* dy, const T* x, T* dx, int64_t count, Coefficients f,
-                          bool stream) {
-  stream ? StreamedGradients(dy, x, dx, count, f) : PlainGradients(dy, x, dx, count, f);
+                          bool stream, Fetching fetching = {}) {
+  stream ? StreamedGradients(dy, x, dx, count, f, fetching) : PlainGradients(dy, x, dx, count, f);
 }
 
 }  // namespace
