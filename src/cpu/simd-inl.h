@@ -302,11 +302,8 @@ HWY_INLINE void FetchStream(const T* p, int64_t count) {
   FetchNear(p + 2048 / sizeof(T), count);
 }
 
-// The same where nobody will read it again soon. A Zen 4 then keeps it out of its last cache, which has room for what is
-// read twice: GroupNormBackward 1x512x512x512 in BF16, which reads groups of 17 MB for the second time while it reads
-// the next ones, takes 1.25 to 1.45 times the floor so, and 1.75 otherwise. It does not need to be asked twice either:
-// EluBackward on 64 Mi floats takes 1.00 times the floor instead of 1.04, and 0.96 instead of 1.16 where its cores have
-// a way to the memory each.
+// The same where nobody will read it again soon. A Zen 4 does not need to be asked twice: EluBackward on 64 Mi floats
+// takes 1.00 times the floor so instead of 1.04, and 0.96 instead of 1.16 where its cores have a way to the memory each.
 template <class T>
 HWY_INLINE void FetchOnce(const T* p, int64_t count) {
   if (!is_zen) return FetchStream(p, count);

@@ -35,7 +35,7 @@ struct Work {
   float* sums;          // [blocks][2][width]; null: neither dgamma nor dbeta is wanted
   float* partial;       // sums of chunks, where all threads share a group
   bool stream;          // dx bypasses the caches
-  bool group_in_cache;  // the last one, of a call whose threads share groups
+  bool beside;          // where threads share groups: one is summed while dx of another is written
 
   float* Db(int64_t b) const { return sums + b * 2 * width; }
   float* Ds(int64_t b) const { return Db(b) + width; }

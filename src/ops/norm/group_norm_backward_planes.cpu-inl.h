@@ -74,8 +74,8 @@ HWY_INLINE void FetchBeside(const T* dy, const T* x, const T* done_dy, const T* 
   if constexpr (shared) {
     FetchStream(dy, count);
     FetchStream(x, count);
-    FetchOnce(done_dy, count);
-    FetchOnce(done_x, count);
+    FetchStream(done_dy, count);
+    FetchStream(done_x, count);
   } else if (is_zen) {  // which brings the other one by itself
     Fetch(dy + 4096 / sizeof(T), count);
     Fetch(x + 4096 / sizeof(T), count);
@@ -379,17 +379,15 @@ Means MeansOfPartial(const PlaneGroup<T>& group) {
 template <class T>
 void SharedPlanesOf(const Params& p, const Work& w) {
   const int64_t pieces = PiecesOfGroup(p, w);
-  const bool beside = w.group_in_cache && HasWholeLines<T>(p, w);
+  const bool beside = w.beside && HasWholeLines<T>(p, w);
   Means means{};
   for (int64_t i = 0; i < p.n * p.groups; ++i) {
     const PlaneGroup<T> group(p, w, i / p.groups, i % p.groups);
     if (beside && i > 0) {
       const PlaneGroup<T> done(p, w, (i - 1) / p.groups, (i - 1) % p.groups);
-      const auto beside_done = [&](int64_t k) {
+      ParallelFor(pieces, [&](int64_t k) {
         PlanePieceBeside(group, done, means, PieceOfGroup(p, w, k));
-      };
-      // There and back: what did not stay in the cache is what was read first.
-      ParallelFor(pieces, beside_done, i % 2 ? Order::kBackwards : Order::kForwards);
+      });
     } else {
       ParallelFor(pieces, [&](int64_t k) { PlanePieceSums(group, PieceOfGroup(p, w, k)); });
     }
