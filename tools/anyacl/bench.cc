@@ -22,8 +22,7 @@ constexpr double kShortUs = 200;
 constexpr int kShortRepetitions = 16;
 constexpr double kLongUs = 3000;
 
-constexpr double kEnoughUs = 250000;  // of calls
-constexpr int kSamples = 12;          // in an attempt
+constexpr int kSamples = 12;  // in an attempt
 
 // On shared machines the memory changes its speed within a second, and a time over a floor of another speed says
 // nothing. Attempts are short, therefore, and one whose floor wavered is made again; the steadiest counts. The floor
@@ -98,6 +97,7 @@ class CaseTimer {
 // Both phases. Work that ran inside phase 2 leaves the stream idle, so such calls are timed in
 // batches.
 double CallUs(Call& call, aclrtStream stream) {
+  constexpr double kEnoughUs = 250000;
   void* const workspace = call.workspace();
   const auto both = [&] {
     uint64_t size = 0;

@@ -5,8 +5,7 @@
 // second read that should still be in a cache:
 //
 //   flat           short channels: vectors run across the channels of a group, or across groups
-//   planes         long channels: vectors run along a channel; while dx is streamed the next group
-//                  is summed
+//   planes         long channels: vectors run along a channel
 //   channels_last  vectors run across the channels of a row
 //
 // Determinism. Elements are summed in float over pieces whose borders depend on C, HxW and group
