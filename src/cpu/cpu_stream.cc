@@ -8,9 +8,11 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -35,6 +37,7 @@ using runtime::Where;
 // takes the caller 15, and 100 pass until it knows that they are done.
 constexpr uint64_t kInlineBytes = 512 * 1024;
 constexpr uint64_t kSlots = 512;
+constexpr uint64_t kNothing = std::numeric_limits<uint64_t>::max();
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -87,6 +90,7 @@ class CpuStream final : public runtime::StreamEngine {
   Status Enqueue(const Work& work, std::unique_lock<std::mutex> lock, uint64_t* sequence);
   int32_t Run(Work& work) const noexcept;
   bool HaveWorker();
+  bool IsDoneOrAwaited(uint64_t sequence);
   void Serve();
   void ServeOne(std::unique_lock<std::mutex>* lock);
 
@@ -101,6 +105,7 @@ class CpuStream final : public runtime::StreamEngine {
   std::condition_variable progress_;  // for waiters: completion, and room in the ring
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> completed_{0};
+  uint64_t awaited_ = kNothing;  // the first work that a sleeping waiter needs
   std::unique_ptr<Work[]> ring_;
   bool has_worker_ = false;
   bool worker_must_end_ = false;
@@ -155,10 +160,8 @@ Status CpuStream::Enqueue(const Work& work, std::unique_lock<std::mutex> lock, u
     if (sequence) *sequence = number;
     return Status();
   }
-  const auto has_room = [this] {
-    return Last() - completed_.load(std::memory_order_relaxed) < kSlots;
-  };
-  if (!has_room() && OnOwnThread()) {
+  const auto has_room = [this] { return Last() < kSlots || IsDoneOrAwaited(Last() + 1 - kSlots); };
+  if (OnOwnThread() && !has_room()) {
     return Status(
         code::kRtNoStreamResource,
         std::string(work.label) + ": the stream is full and its host function adds to it");
@@ -171,6 +174,14 @@ Status CpuStream::Enqueue(const Work& work, std::unique_lock<std::mutex> lock, u
   lock.unlock();
   queued_.notify_one();
   return Status();
+}
+
+// With the lock held, before a waiter sleeps. A waiter is woken for what it waits for and not for all the work before
+// it: with two cores it would take one of them from the kernels each time.
+bool CpuStream::IsDoneOrAwaited(uint64_t sequence) {
+  if (IsDone(sequence)) return true;
+  awaited_ = std::min(awaited_, sequence);
+  return false;
 }
 
 int32_t CpuStream::Run(Work& work) const noexcept {
@@ -234,13 +245,15 @@ void CpuStream::ServeOne(std::unique_lock<std::mutex>* lock) {
   }
   lock->lock();
   completed_.store(number, std::memory_order_release);
+  if (number < awaited_) return;
+  awaited_ = kNothing;  // whoever needs more says so again
   progress_.notify_all();
 }
 
 WaitResult CpuStream::WaitFor(uint64_t sequence, Deadline deadline, StreamEngine* waiter) {
   if (Reached(sequence)) return WaitResult::kReached;
   std::unique_lock lock(mutex_);
-  const auto over = [&] { return Reached(sequence) || (waiter && waiter->Aborting()); };
+  const auto over = [&] { return IsDoneOrAwaited(sequence) || (waiter && waiter->Aborting()); };
   if (deadline == runtime::kForever) {
     progress_.wait(lock, over);
   } else if (!progress_.wait_until(lock, deadline, over)) {
@@ -280,6 +293,7 @@ void CpuStream::ForgetQueue() {
   new (&progress_) std::condition_variable;
   has_worker_ = false;
   worker_must_end_ = false;
+  awaited_ = kNothing;
   completed_.store(Last(), std::memory_order_release);
 }
 

@@ -222,11 +222,14 @@ HWY_INLINE void Stream2(VF a, VF b, T* p) {
   Store2(a, b, p);
 }
 #else
-HWY_INLINE void Load2(const BFloat16* p, VF& even, VF& odd) {
+HWY_INLINE void SplitPair(hn::Vec<Pair16> v, VF& even, VF& odd) {
   const U32 du;
-  const VU both = hn::BitCast(du, hn::LoadU(Pair16(), Bits(p)));
+  const VU both = hn::BitCast(du, v);
   even = hn::BitCast(F32(), hn::ShiftLeft<16>(both));
   odd = hn::BitCast(F32(), hn::And(both, hn::Set(du, 0xffff0000u)));
+}
+HWY_INLINE void Load2(const BFloat16* p, VF& even, VF& odd) {
+  SplitPair(hn::LoadU(Pair16(), Bits(p)), even, odd);
 }
 #if ANYACL_NATIVE_BFLOAT16
 HWY_INLINE bool NoneIsSubnormal(VF a, VF b) {
@@ -275,6 +278,32 @@ HWY_INLINE void Stream2(VF a, VF b, Half* p) {
 }
 HWY_INLINE void Stream2(VF even, VF odd, BFloat16* p) {
   hn::Stream(Interleave(even, odd), Pair16(), Bits(p));
+}
+#endif
+
+// Load2 where most pairs lie across two lines. Compilers like to load one pair twice, as an operand of both instructions
+// that split it; that is twice the lines.
+template <class T>
+HWY_INLINE void Load2Once(const T* p, VF& a, VF& b) {
+  Load2(p, a, b);
+}
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+HWY_INLINE void Load2Once(const BFloat16* p, VF& even, VF& odd) {
+  hn::Vec<Pair16> v = hn::LoadU(Pair16(), Bits(p));
+  asm("" : "+v"(v.raw));
+  SplitPair(v, even, odd);
+}
+#endif
+
+// Store2 of values none of which is subnormal, by a proof of the caller's.
+template <class T>
+HWY_INLINE void Store2Normal(VF a, VF b, T* p) {
+  Store2(a, b, p);
+}
+#if ANYACL_NATIVE_BFLOAT16
+HWY_INLINE void Store2Normal(VF even, VF odd, BFloat16* p) {
+  if (!has_bfloat16_rounding) return Store2(even, odd, p);
+  hn::StoreU(NativeInterleave(even, odd), Pair16(), Bits(p));
 }
 #endif
 

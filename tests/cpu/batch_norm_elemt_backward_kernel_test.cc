@@ -127,7 +127,8 @@ void CheckBits(Call& call) { CheckBits(call, call.dx); }
 constexpr Shape kShapes[] = {{1, 1, 1},     {1, 2, 4},    {3, 1, 7},   {2, 3, 1},     {5, 17, 1},
                              {1000, 17, 1}, {1001, 3, 7}, {3, 17, 49}, {2, 64, 1},    {700, 64, 1},
                              {2, 2048, 1},  {3, 2048, 7}, {2, 3, 255}, {2, 3, 256},   {2, 17, 1000},
-                             {1, 3, 40001}, {129, 1, 8},  {65, 5, 13}, {1, 1000, 49}, {2, 1025, 1}};
+                             {1, 3, 40001}, {129, 1, 8},  {65, 5, 13}, {1, 1000, 49}, {2, 1025, 1},
+                             {5, 151, 48},  {8, 67, 64},  {5, 71, 95}, {4, 43, 255}};
 
 TEST(BatchNormElemtBackwardKernel, ManyShapes) {
   ForEachTarget([] {
@@ -192,13 +193,48 @@ TEST(BatchNormElemtBackwardKernel, HostileData) {
   ForEachTarget([] {
     for (const Fill fill : {Fill::kOffset, Fill::kTiny, Fill::kSpecial}) {
       for (const Types types : {kSame[0], kSame[1], kSame[2], kMixed[0], kMixed[2]}) {
-        for (const Shape shape : {Shape{5, 17, 49}, Shape{2, 3, 1000}}) {
+        for (const Shape shape : {Shape{5, 17, 49}, Shape{41, 17, 49}, Shape{2, 3, 1000}}) {
           Call call(types, shape, fill);
           call.Run();
           CheckBits(call);
         }
       }
     }
+  });
+}
+
+// dx in BF16 about as small as the terms of its channel allow, which are larger by a few last bits than dy and x are.
+// Kernels may conclude from the terms that none is subnormal: `size`, a power of two, goes through where they would.
+TEST(BatchNormElemtBackwardKernel, SmallestResults) {
+  const auto check = [](float mean, bool exact_mean, float mean_dy, float slope, float factor) {
+    constexpr Shape kShape = {3, 240, 49};
+    constexpr float kAround[] = {1, 0, 0x1p-30f, 0x1p-10f, 0.5f, 0.9921875f, 1.0078125f, 1.5f};
+    Call call({BF16, BF16, F32, F32, BF16}, kShape, Fill::kOrdinary);
+    call.counters = 1;
+    call.counter.Set(0, 1);
+    for (int64_t c = 0; c < kShape.c; ++c) {
+      const float more = 1 + static_cast<float>(c) * 0x1p-23f;
+      call.mean.Set(c, exact_mean ? mean : mean * more);
+      call.sum_dy.Set(c, mean_dy * more);
+      call.sum_dy_xmu.Set(c, slope * more);
+      call.invstd.Set(c, 1);
+      call.weight.Set(c, factor);
+    }
+    for (int64_t i = 0; i < call.dy.count(); ++i) {
+      call.dy.Set(i, mean_dy * kAround[i % 8]);
+      call.x.Set(i, mean * kAround[i / 8 % 8]);
+    }
+    call.Run();
+    CheckBits(call);
+  };
+  ForEachTarget([&] {
+    for (int size = -120; size <= -60; ++size) {
+      // x is mean: dx is dy - mean_dy, a last bit of mean_dy, times factor.
+      check(1, true, 0x1p-60f, 1, std::ldexp(0x1p60f, size));
+      // dy - mean_dy and (x - mean) * slope are last bits and differ in a last bit of theirs.
+      check(0x1p-20f, false, 0x1p-40f, 0x1p-20f, std::ldexp(0x1p40f, size));
+    }
+    check(0, true, 0, 0, 1);
   });
 }
 
@@ -222,8 +258,8 @@ TEST(BatchNormElemtBackwardKernel, InPlace) {
   constexpr Types kOther = {BF16, F16, F32, I32, F16};
   ForEachTarget([&] {
     for (const Types types : {kSame[0], kSame[1], kSame[2], kOther}) {
-      for (const Shape shape :
-           {Shape{100, 3, 7}, Shape{3, 17, 49}, Shape{2, 3, 1021}, Shape{1, 5, 1}}) {
+      for (const Shape shape : {Shape{100, 3, 7}, Shape{3, 17, 49}, Shape{41, 17, 49},
+                                Shape{2, 3, 1021}, Shape{1, 5, 1}}) {
         for (const bool over_dy : {true, false}) {
           Call call(types, shape, Fill::kOrdinary, 1);
           call.Run();

@@ -145,7 +145,8 @@ TEST(RmsNormGradKernel, ManyShapes) {
   });
 }
 
-// All ways through the rows: small, blocks, columns.
+// All ways through the rows: small, blocks (with rows that stay in the registers of one target or another, of an even
+// and of an odd number), columns.
 TEST(RmsNormGradKernel, LargeShapes) {
   struct Shape {
     int64_t rows, cols;
@@ -153,7 +154,8 @@ TEST(RmsNormGradKernel, LargeShapes) {
   ForEachTarget([] {
     for (const Types types : kTypes) {
       for (const Shape shape : {Shape{1000, 40}, Shape{5001, 3}, Shape{33, 4097}, Shape{1, 70000},
-                                Shape{3, 70000}, Shape{17, 8200}}) {
+                                Shape{3, 70000}, Shape{17, 8200}, Shape{301, 128}, Shape{342, 96},
+                                Shape{519, 64}, Shape{1026, 32}, Shape{2051, 16}, Shape{4098, 8}}) {
         Call call(types, shape.rows, shape.cols, Fill::kOrdinary, 1);
         call.Run();
         Check(call);
@@ -166,7 +168,7 @@ TEST(RmsNormGradKernel, LargeShapes) {
 TEST(RmsNormGradKernel, Streamed) {
   const StreamFrom from(1 << 20);
   for (const Types types : kTypes) {
-    for (const int64_t cols : {1024, 8224, 150016}) {
+    for (const int64_t cols : {128, 1024, 8224, 150016}) {
       const int64_t elements = (1 << 20) / static_cast<int64_t>(3 * SizeOf(types.dtype)) + cols;
       Call call(types, (elements + cols - 1) / cols, cols, Fill::kOrdinary);
       call.Run();
@@ -184,6 +186,9 @@ TEST(RmsNormGradKernel, HostileData) {
           call.Run();
           Check(call);
         }
+        Call in_registers(types, 273, 128, fill);
+        in_registers.Run();
+        Check(in_registers);
       }
     }
   });
@@ -263,8 +268,8 @@ TEST(RmsNormGradKernel, BitsDoNotDependOnTheBatch) {
   };
   ForEachTarget([] {
     for (const Types types : kTypes) {
-      for (const Shape shape :
-           {Shape{600, 127}, Shape{530, 8195}, Shape{7, 33000}, Shape{5, 140001}}) {
+      for (const Shape shape : {Shape{600, 127}, Shape{601, 128}, Shape{1030, 48}, Shape{530, 8195},
+                                Shape{7, 33000}, Shape{5, 140001}}) {
         Call whole(types, shape.rows, shape.cols, Fill::kOrdinary);
         whole.Run();
         const size_t row = shape.cols * SizeOf(types.dtype);

@@ -2,6 +2,8 @@
 // Copyright The AnyACL Authors
 //
 // spec/runtime/semantics.md 2 (streams of contexts) and 3 (streams).
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -507,6 +509,52 @@ TEST_F(StreamTest, ValueWriteAndWait) {
   alignas(8) uint64_t mine = 0;
   EXPECT_EQ(aclrtValueWrite(&mine, 7, 0, stream_), 107000);
   EXPECT_EQ(aclrtFree(word), ACL_SUCCESS);
+}
+
+// --- waiting ---
+
+// With few cores it would take one from the kernels each time.
+TEST_F(StreamTest, WaitersSleepThroughTheWorkBeforeTheirs) {
+  ANYACL_CPU_ONLY("the driver waits");
+  constexpr int kWorks = 300;
+  Gate gate(stream_);
+  for (int i = 0; i < kWorks; ++i) {
+    const Work work = runtime::MakeWork("nap", kLarge, nullptr, [](Work&, const Launch&) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      return 0;
+    });
+    ASSERT_EQ(Submit(stream_, work), 0);
+  }
+  const auto times_asleep = [] {
+    rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+  };
+  const auto before = times_asleep();
+  gate.Open();
+  ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
+  EXPECT_LT(times_asleep() - before, kWorks / 10);
+}
+
+TEST_F(StreamTest, WaitersForDifferentWork) {
+  constexpr int kWaiters = 8;
+  std::vector<int> order;
+  std::vector<aclrtEvent> events(kWaiters);
+  Gate gate(stream_);
+  for (int i = 0; i < kWaiters; ++i) {
+    ASSERT_EQ(aclrtCreateEvent(&events[i]), ACL_SUCCESS);
+    for (int k = 0; k < 5; ++k) ASSERT_EQ(Submit(stream_, AppendWork(&order, i, kLarge)), 0);
+    ASSERT_EQ(aclrtRecordEvent(events[i], stream_), ACL_SUCCESS);
+  }
+  std::vector<std::thread> waiters;
+  for (int i = kWaiters - 1; i >= 0; --i) {
+    waiters.emplace_back([&, i] { EXPECT_EQ(aclrtSynchronizeEvent(events[i]), ACL_SUCCESS); });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that most of them are asleep
+  gate.Open();
+  for (auto& waiter : waiters) waiter.join();
+  EXPECT_EQ(order.size(), 5u * kWaiters);
+  for (const aclrtEvent event : events) EXPECT_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
 }
 
 // --- many threads, one stream ---

@@ -41,6 +41,12 @@ struct Terms {
   Terms From(int64_t i) const { return {mean + i, mean_dy + i, slope + i, factor + i}; }
 };
 
+// The terms of all channels, for planes.
+struct Channels {
+  Terms terms;
+  bool normal;  // no dx in BF16 is subnormal
+};
+
 struct Table {
   alignas(64) float data[4][kBlock + kPad];
 
@@ -116,6 +122,29 @@ void ChannelTerms(const Params& p, float count, int64_t first, int64_t channels,
   }
 }
 
+// Whether no dx can be subnormal where dy and x are BF16. Then the instruction that rounds to BF16 needs no help, which is
+// a tenth of the time of short planes.
+//
+// Be 2^e(v) <= |v| < 2^(e(v) + 1). dy has 8 bits: dy - mean_dy is a multiple of 2^(e(mean_dy) - 24), whether dy is far
+// smaller than mean_dy or not, and rounding leaves it one. So x - mean is one of 2^(e(mean) - 24), and its product with
+// slope, being 0 or no less than 2^(e(mean) + e(slope) - 24), one of 2^(e(mean) + e(slope) - 47). The difference of the two
+// is a multiple of the smaller power, and dx is 0 or no less than that times 2^e(factor). It is 2^-126 where
+// e(mean_dy) + e(factor) >= -102 and e(mean) + e(slope) + e(factor) >= -79; the products below are less than 4 and 8 times
+// as large, and the rest is for their roundings. NaN gives false.
+void AreNormal(const Terms& t, int64_t channels, bool* all) {
+  const F32 d;
+  const VF least = hn::Set(d, 0x1p-99f), least_of_three = hn::Set(d, 0x1p-75f);
+  *all = true;
+  for (int64_t i = 0; i < channels; i += LaneCount()) {
+    const VF factor = Load1(t.factor + i);
+    const VF two = hn::Abs(hn::Mul(Load1(t.mean_dy + i), factor));
+    const VF three = hn::Abs(hn::Mul(hn::Mul(Load1(t.mean + i), Load1(t.slope + i)), factor));
+    const auto normal = hn::And(hn::Ge(two, least), hn::Ge(three, least_of_three));
+    const auto counts = hn::FirstN(d, static_cast<size_t>(channels - i));
+    *all = *all && hn::AllFalse(d, hn::AndNot(normal, counts));
+  }
+}
+
 // ---- Elements ----
 
 HWY_INLINE VF Gradient(VF g, VF x, VF mean, VF mean_dy, VF slope, VF factor) {
@@ -186,19 +215,6 @@ HWY_INLINE void Plain(const T* dy, const T* x, T* dx, int64_t count, const At& t
   }
 }
 
-// A plane of at least one pair. Its last pair overlaps the one before: that costs less than parts of vectors do. It is
-// loaded first, so that dx may be where dy or x is.
-template <class T>
-HWY_INLINE void Plain(const T* dy, const T* x, T* dx, int64_t count, const PlaneTerms& terms) {
-  const int64_t last = count - static_cast<int64_t>(PairLanes());
-  if (last < 0) return Plain<T, PlaneTerms>(dy, x, dx, count, terms);
-  VF g0, g1, x0, x1;
-  Load2(dy + last, g0, g1);
-  Load2(x + last, x0, x1);
-  Pairs<false>(dy, x, dx, (last + PairLanes() - 1) / PairLanes() * PairLanes(), terms);
-  Store2(terms.At(last, g0, x0), terms.At(last, g1, x1), dx + last);
-}
-
 template <class T, class At>
 HWY_INLINE void Streamed(const T* dy, const T* x, T* dx, int64_t count, const At& terms) {
   SplitAtLines(
@@ -265,13 +281,54 @@ HWY_INLINE void AnyElements(const Params& p, int64_t first, int64_t count, bool 
 
 // ---- Planes ----
 
+// Whole planes of at least one pair. The last pair of a plane overlaps the one before: that costs less than parts of
+// vectors do. It is loaded first, so that dx may be where dy or x is.
+template <bool normal, class T>
+HWY_INLINE void WholePlanes(const Params& p, const Terms& channels, int64_t begin, int64_t end) {
+  const F32 d;
+  const int64_t inner = p.inner, last_channel = p.c - 1;
+  const int64_t last = inner - static_cast<int64_t>(PairLanes());
+  const T* dy = static_cast<const T*>(p.dy.data) + begin;
+  const T* x = static_cast<const T*>(p.x.data) + begin;
+  T* dx = static_cast<T*>(p.dx) + begin;
+  int64_t c = begin / inner % p.c;
+  for (int64_t i = begin; i < end; i += inner, dy += inner, x += inner, dx += inner) {
+    const Terms t = channels.From(c);
+    const VF mean = hn::Set(d, *t.mean), mean_dy = hn::Set(d, *t.mean_dy);
+    const VF slope = hn::Set(d, *t.slope), factor = hn::Set(d, *t.factor);
+    const auto store = [&](VF g0, VF g1, VF x0, VF x1, T* to) HWY_ATTR {
+      const VF dx0 = Gradient(g0, x0, mean, mean_dy, slope, factor);
+      const VF dx1 = Gradient(g1, x1, mean, mean_dy, slope, factor);
+      normal ? Store2Normal(dx0, dx1, to) : Store2(dx0, dx1, to);
+    };
+    VF g0, g1, x0, x1;
+    Load2Once(dy + last, g0, g1);
+    Load2Once(x + last, x0, x1);
+    for (int64_t k = 0; k < last; k += static_cast<int64_t>(PairLanes())) {
+      VF g2, g3, x2, x3;
+      Load2Once(dy + k, g2, g3);
+      Load2Once(x + k, x2, x3);
+      store(g2, g3, x2, x3, dx + k);
+    }
+    store(g0, g1, x0, x1, dx + last);
+    c = c < last_channel ? c + 1 : 0;
+  }
+}
+
 template <class T>
-void PlanesOf(const Params& p, const Terms& channels, int64_t begin, int64_t end, bool stream) {
+void PlanesOf(const Params& p, const Channels& channels, int64_t begin, int64_t end, bool stream) {
+  if constexpr (!std::is_same_v<T, Mixed>) {
+    const bool whole = begin % p.inner == 0 && end % p.inner == 0;
+    if (whole && !stream) {
+      return channels.normal ? WholePlanes<true, T>(p, channels.terms, begin, end)
+                             : WholePlanes<false, T>(p, channels.terms, begin, end);
+    }
+  }
   const int64_t plane = begin / p.inner;
   int64_t c = plane % p.c;
   int64_t stop = (plane + 1) * p.inner;
   for (int64_t at = begin; at < end; at = stop, stop += p.inner) {
-    const Terms t = channels.From(c);
+    const Terms t = channels.terms.From(c);
     const PlaneTerms terms{*t.mean, *t.mean_dy, *t.slope, *t.factor};
     AnyElements<T>(p, at, std::min(stop, end) - at, stream, terms);
     c = c + 1 < p.c ? c + 1 : 0;
@@ -359,7 +416,7 @@ HWY_INLINE void WithCommonType(const Params& p, const Body& body) {
 }
 
 // Elements [begin, end).
-void Planes(const Params& p, const Terms& channels, int64_t begin, int64_t end, bool stream) {
+void Planes(const Params& p, const Channels& channels, int64_t begin, int64_t end, bool stream) {
   NoteTarget();
   WithCommonType(p, [&]<class T>(T*) HWY_ATTR { PlanesOf<T>(p, channels, begin, end, stream); });
 }
@@ -380,6 +437,7 @@ namespace anyacl::cpu {
 namespace {
 
 HWY_EXPORT(ChannelTerms);
+HWY_EXPORT(AreNormal);
 HWY_EXPORT(Planes);
 HWY_EXPORT(Positions);
 
@@ -426,12 +484,13 @@ float Count(const Params& p) {
 // ---- Planes ----
 
 // Tables need no scratch memory, which is better for small calls, and whole lines of dx can be streamed from them.
-// Otherwise planes of 64 elements are faster already (32x256x8x8 in BF16 takes 38 us instead of 46), and those that
-// waste more of their last pair where a table serves few samples (7x7: 8x2048 86 instead of 93, 32x512 79 and 73).
+// Otherwise planes are faster already where their last pair is not much of a waste (8x2048x7x7 in BF16 takes 66 us instead
+// of 85, 32x512x7x7 61 and 70; 6x6 is slower), unless to convert what is wasted costs most (7x7 in FLOAT16: 81 and 74).
 bool HasPlanes(const Params& p) {
   if (p.inner >= kPlane) return true;
   if (IsLarge(p) || Elements(p) <= kTask) return false;
-  return p.inner >= 64 || (p.inner >= 48 && p.outer <= 16);
+  constexpr int64_t kShortPlane = 48, kShortPlaneOfHalves = 64;
+  return p.inner >= (OneType(p) && p.dx_dtype != DType::kF16 ? kShortPlane : kShortPlaneOfHalves);
 }
 
 int64_t PaddedChannels(const Params& p) { return (p.c + kPad - 1) / kPad * kPad; }
@@ -443,15 +502,31 @@ bool StreamsPlanes(const Params& p) {
   return IsLarge(p) && (plane >= kLongPlane || plane % 64 == 0);
 }
 
-void RunPlanes(const Params& p) {
+// Whole planes, unless they are long; a power of two of them, because so many channels are: no thread waits for another's
+// last task then.
+int64_t TaskOfPlanes(const Params& p, bool stream) {
+  if (stream) return kStreamTask;
+  if (p.inner > kTask) return kTask;
+  return p.inner * static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kTask / p.inner)));
+}
+
+Channels AllChannels(const Params& p) {
   float* const scratch = static_cast<float*>(p.scratch);
   const int64_t padded = PaddedChannels(p);
-  const Terms channels{scratch, scratch + padded, scratch + 2 * padded, scratch + 3 * padded};
-  HWY_DYNAMIC_DISPATCH(ChannelTerms)(p, Count(p), 0, p.c, channels);
+  Channels channels{{scratch, scratch + padded, scratch + 2 * padded, scratch + 3 * padded}, false};
+  HWY_DYNAMIC_DISPATCH(ChannelTerms)(p, Count(p), 0, p.c, channels.terms);
+  if (OneType(p) && p.dx_dtype == DType::kBF16) {
+    HWY_DYNAMIC_DISPATCH(AreNormal)(channels.terms, p.c, &channels.normal);
+  }
+  return channels;
+}
+
+void RunPlanes(const Params& p) {
+  const Channels channels = AllChannels(p);
   const auto planes = HWY_DYNAMIC_DISPATCH(Planes);
   const int64_t total = Elements(p);
   const bool stream = StreamsPlanes(p);
-  const int64_t task = stream ? kStreamTask : kTask;
+  const int64_t task = TaskOfPlanes(p, stream);
   ParallelFor(CeilDiv(total, task), [&](int64_t i) {
     planes(p, channels, i * task, std::min((i + 1) * task, total), stream);
   });
