@@ -556,6 +556,8 @@ inline constexpr bool kKeepsX = std::is_same_v<T, Half>;
 
 template <int pairs, class T>
 struct HeldRow {
+  HWY_INLINE HeldRow() {}  // the compiler's own would not be one of the target
+
   VF weighted[2 * pairs];
   VF x[kKeepsX<T> ? 2 * pairs : 1];
   VF rstd;
