@@ -29,7 +29,8 @@ using Operand = Params::Operand;
 
 inline constexpr int64_t kBlock =
     1024;  // positions of a table; a multiple of two of the widest vectors
-inline constexpr int64_t kPad = 64;  // lanes of the widest vector there is
+inline constexpr int64_t kPad = 64;         // lanes of the widest vector there is
+inline constexpr int64_t kShortPlane = 48;  // elements from which a plane may have its own loop
 
 // The four terms of consecutive channels or positions. Whole vectors are written: pad to kPad.
 struct Terms {
@@ -285,6 +286,7 @@ HWY_INLINE void AnyElements(const Params& p, int64_t first, int64_t count, bool 
 // vectors do. It is loaded first, so that dx may be where dy or x is.
 template <bool normal, class T>
 HWY_INLINE void WholePlanes(const Params& p, const Terms& channels, int64_t begin, int64_t end) {
+  static_assert(2 * hn::MaxLanes(F32()) <= kShortPlane);
   const F32 d;
   const int64_t inner = p.inner, last_channel = p.c - 1;
   const int64_t last = inner - static_cast<int64_t>(PairLanes());
@@ -489,7 +491,7 @@ float Count(const Params& p) {
 bool HasPlanes(const Params& p) {
   if (p.inner >= kPlane) return true;
   if (IsLarge(p) || Elements(p) <= kTask) return false;
-  constexpr int64_t kShortPlane = 48, kShortPlaneOfHalves = 64;
+  constexpr int64_t kShortPlaneOfHalves = 64;
   return p.inner >= (OneType(p) && p.dx_dtype != DType::kF16 ? kShortPlane : kShortPlaneOfHalves);
 }
 
