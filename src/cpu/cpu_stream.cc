@@ -176,8 +176,8 @@ Status CpuStream::Enqueue(const Work& work, std::unique_lock<std::mutex> lock, u
   return Status();
 }
 
-// With the lock held, before a waiter sleeps. A waiter is woken for what it waits for and not for all the work before
-// it: with two cores it would take one of them from the kernels each time.
+// With the lock held, as the condition of a wait: who is about to sleep says for what. It is not woken for the work before
+// that, because where cores are few it would take one of them from the kernels each time.
 bool CpuStream::IsDoneOrAwaited(uint64_t sequence) {
   if (IsDone(sequence)) return true;
   awaited_ = std::min(awaited_, sequence);

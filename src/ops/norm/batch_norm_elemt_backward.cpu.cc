@@ -45,7 +45,7 @@ struct Terms {
 // The terms of all channels, for planes.
 struct Channels {
   Terms terms;
-  bool normal;  // no dx in BF16 is subnormal
+  bool results_are_normal;  // in BF16
 };
 
 struct Table {
@@ -126,13 +126,14 @@ void ChannelTerms(const Params& p, float count, int64_t first, int64_t channels,
 // Whether no dx can be subnormal where dy and x are BF16. Then the instruction that rounds to BF16 needs no help, which is
 // a tenth of the time of short planes.
 //
-// Be 2^e(v) <= |v| < 2^(e(v) + 1). dy has 8 bits: dy - mean_dy is a multiple of 2^(e(mean_dy) - 24), whether dy is far
-// smaller than mean_dy or not, and rounding leaves it one. So x - mean is one of 2^(e(mean) - 24), and its product with
-// slope, being 0 or no less than 2^(e(mean) + e(slope) - 24), one of 2^(e(mean) + e(slope) - 47). The difference of the two
-// is a multiple of the smaller power, and dx is 0 or no less than that times 2^e(factor). It is 2^-126 where
-// e(mean_dy) + e(factor) >= -102 and e(mean) + e(slope) + e(factor) >= -79; the products below are less than 4 and 8 times
-// as large, and the rest is for their roundings. NaN gives false.
-void AreNormal(const Terms& t, int64_t channels, bool* all) {
+// Let e(v) be the exponent of v: 2^e(v) <= |v| < 2^(e(v) + 1). dy has 8 bits, so dy - mean_dy is a multiple of
+// 2^(e(mean_dy) - 24), however small dy is beside mean_dy, and stays one when it is rounded. In the same way x - mean is a
+// multiple of 2^(e(mean) - 24). Its product with slope is 0 or at least 2^(e(mean) + e(slope) - 24), so with 24 bits it is
+// a multiple of 2^(e(mean) + e(slope) - 47). The difference of both is a multiple of the smaller of these powers, and dx
+// is 0 or at least that power times 2^e(factor). This is 2^-126 or more, the smallest normal number, where
+// e(mean_dy) + e(factor) >= -102 and e(mean) + e(slope) + e(factor) >= -79. The products below are less than 4 and 8 times
+// those powers of two; what the limits have beyond that covers their roundings. NaN gives false.
+void ResultsAreNormal(const Terms& t, int64_t channels, bool* all) {
   const F32 d;
   const VF least = hn::Set(d, 0x1p-99f), least_of_three = hn::Set(d, 0x1p-75f);
   *all = true;
@@ -322,8 +323,8 @@ void PlanesOf(const Params& p, const Channels& channels, int64_t begin, int64_t 
   if constexpr (!std::is_same_v<T, Mixed>) {
     const bool whole = begin % p.inner == 0 && end % p.inner == 0;
     if (whole && !stream) {
-      return channels.normal ? WholePlanes<true, T>(p, channels.terms, begin, end)
-                             : WholePlanes<false, T>(p, channels.terms, begin, end);
+      return channels.results_are_normal ? WholePlanes<true, T>(p, channels.terms, begin, end)
+                                         : WholePlanes<false, T>(p, channels.terms, begin, end);
     }
   }
   const int64_t plane = begin / p.inner;
@@ -439,7 +440,7 @@ namespace anyacl::cpu {
 namespace {
 
 HWY_EXPORT(ChannelTerms);
-HWY_EXPORT(AreNormal);
+HWY_EXPORT(ResultsAreNormal);
 HWY_EXPORT(Planes);
 HWY_EXPORT(Positions);
 
@@ -518,7 +519,7 @@ Channels AllChannels(const Params& p) {
   Channels channels{{scratch, scratch + padded, scratch + 2 * padded, scratch + 3 * padded}, false};
   HWY_DYNAMIC_DISPATCH(ChannelTerms)(p, Count(p), 0, p.c, channels.terms);
   if (OneType(p) && p.dx_dtype == DType::kBF16) {
-    HWY_DYNAMIC_DISPATCH(AreNormal)(channels.terms, p.c, &channels.normal);
+    HWY_DYNAMIC_DISPATCH(ResultsAreNormal)(channels.terms, p.c, &channels.results_are_normal);
   }
   return channels;
 }

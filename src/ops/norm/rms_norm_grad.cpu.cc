@@ -549,11 +549,12 @@ void RowBlockOf(const Params& p, const Blocks& w, int64_t block, int64_t tile) {
 
 inline constexpr int kMostPairs = 4;
 
-// A row between its two reads. Half costs more to convert than to keep; other x are read again, from the first cache, and
-// leave the registers to dy times gamma.
+// Half costs more to convert than to keep. Other x are read again, from the first cache, and leave the registers to dy times
+// gamma.
 template <class T>
 inline constexpr bool kKeepsX = std::is_same_v<T, Half>;
 
+// A row between its two reads.
 template <int pairs, class T>
 struct HeldRow {
   HWY_INLINE HeldRow() {}  // the compiler's own would not be one of the target
