@@ -9,25 +9,33 @@
 # --- which library offers the names of which headers ----------------------------------------------------------------
 # "base" is what every program needs, whatever it links: those names are in both runtime libraries, as in the original.
 set(base acl/acl_base.h acl/acl_base_rt.h acl/acl_base_mdl.h)
-set(runtime acl/acl_rt.h acl/acl_rt_allocator.h acl/acl_rt_memory_soma.h acl/acl_platform.h)
+set(runtime acl/acl_rt.h acl/acl_rt_allocator.h)
 set(model acl/acl_mdl.h)
 set(operator acl/acl_op.h)
 set(compiler acl/acl_op_compiler.h)
+set(link_only acl/acl_link_only.h)
 set(dump acl/acl_dump.h)
 set(profile acl/acl_prof.h)
 set(transfer acl/acl_tdt.h)
-set(queue acl/acl_tdt_queue.h)
-set(blas acl/ops/acl_cblas.h)
+set(queue "")  # libraries without a function of ours: programs link them all the same
+set(blas "")
 set(objects aclnn/acl_meta.h aclnn/aclnn_base.h)
 file(GLOB operators RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS include/aclnnop/*.h)
 
-# The original ships its operators in packages, and a linker with --as-needed records the one that has the name: an
-# operator of another package than nn is listed here by its header. (dlsym finds every operator through any library.)
-set(operators_math "")
-set(operators_cv "")
-set(operators_transformer "")
+include(operator_packages)  # operators_math, operators_cv, operators_transformer
 set(operators_nn ${operators})
-list(REMOVE_ITEM operators_nn "" ${operators_math} ${operators_cv} ${operators_transformer})
+foreach(package IN ITEMS math cv transformer)
+  set(here "")
+  foreach(header IN LISTS operators_${package})
+    if(header IN_LIST operators)
+      list(APPEND here ${header})
+    endif()
+  endforeach()
+  set(operators_${package} ${here})
+  if(here)
+    list(REMOVE_ITEM operators_nn ${here})
+  endif()
+endforeach()
 
 set(ANYACL_LIBRARY_TABLE
   # library            offers
@@ -37,6 +45,8 @@ set(ANYACL_LIBRARY_TABLE
   "acl_op_executor     operator"
   "acl_op_compiler     compiler"
   "acl_cblas           blas"
+  "ge_runner           link_only"
+  "graph"  # graphs are no part of it; torch_npu links both
   "acl_tdt_channel     transfer"
   "acl_tdt_queue       queue"
   "ascend_dump         dump"
@@ -65,9 +75,6 @@ file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS include/acl/*.h include/aclnn
 get_property(rooms GLOBAL PROPERTY ANYACL_ROOMS)
 get_property(room_libraries GLOBAL PROPERTY ANYACL_ROOM_LIBRARIES)
 list(REMOVE_DUPLICATES room_libraries)
-if(NOT rooms MATCHES "anyacl_core")
-  return()  # a tree without sources configures
-endif()
 list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE room_objects)
 
 set(names_py ${PROJECT_SOURCE_DIR}/cmake/declared_names.py)
@@ -133,9 +140,10 @@ foreach(row IN LISTS ANYACL_LIBRARY_TABLE)
   string(APPEND table "lib${library}.so")
   foreach(group IN LISTS row)
     foreach(header IN LISTS ${group})
-      if(EXISTS ${PROJECT_SOURCE_DIR}/include/${header})
-        string(APPEND table " ${PROJECT_SOURCE_DIR}/include/${header}")
+      if(NOT EXISTS ${PROJECT_SOURCE_DIR}/include/${header})
+        message(FATAL_ERROR "lib${library}.so offers include/${header}, which does not exist")
       endif()
+      string(APPEND table " ${PROJECT_SOURCE_DIR}/include/${header}")
     endforeach()
   endforeach()
   string(APPEND table "\n")

@@ -56,6 +56,8 @@ foreach(package IN ITEMS cann runtime)
   install(FILES ${generated}/${package}_version.h DESTINATION include/version)
 endforeach()
 configure_file(${packaging}/version.info.in ${generated}/version.info @ONLY)
+configure_file(${packaging}/ascend_toolkit_install.info.in ${generated}/ascend_toolkit_install.info @ONLY)
+install(FILES ${generated}/ascend_toolkit_install.info DESTINATION ${arch_folder})
 foreach(package IN ITEMS runtime opbase ops-nn ops-math ops-cv ops-transformer)
   install(FILES ${generated}/version.info DESTINATION share/info/${package})
 endforeach()
@@ -102,6 +104,8 @@ set(links  # link=target, the target as seen from the link
   devlib=lib64
   runtime/include=../include
   runtime/lib64=../lib64
+  compiler/include=../include
+  compiler/lib64=../lib64
   acllib/include=../include
   acllib/lib64=../lib64
   fwkacllib/include=../include

@@ -296,7 +296,7 @@ void Call::MakeWorkspace() {
 int32_t Call::Plan() {
   DropExecutor();
   void* executor = nullptr;
-  const int32_t status = op_.get_workspace_size(raw_.data(), &workspace_size_, &executor);
+  const int32_t status = op_.entry->get_workspace_size(raw_.data(), &workspace_size_, &executor);
   executor_ = static_cast<aclOpExecutor*>(executor);
   if (status == 0) MakeWorkspace();
   return status;
@@ -310,7 +310,7 @@ int32_t Call::PlanRepeatable() {
 }
 
 int32_t Call::Run(aclrtStream stream) {
-  const int32_t status = op_.run(workspace(), workspace_size_, executor_, stream);
+  const int32_t status = op_.entry->run(workspace(), workspace_size_, executor_, stream);
   if (status == 0 && !repeatable_) executor_ = nullptr;  // the run took it
   return status;
 }

@@ -97,6 +97,8 @@ install_dist() {
   step "Installing into dist/"
   rm -rf dist.new
   cmake --install "$1" --prefix "$PWD/dist.new" >"$1/install.log" || stop "installing failed, see $1/install.log"
+  python3 packaging/wheel.py dist.new dist.new/python "$(dist.new/bin/anyacl-config --version)" >>"$1/install.log" ||
+    stop "the Python wheel could not be made (see above)"
   rm -rf dist
   mv dist.new dist
 }

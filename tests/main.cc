@@ -6,5 +6,6 @@
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  anyacl::TakeArguments(argc, argv);
   return anyacl::RunTests();
 }

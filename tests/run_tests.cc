@@ -12,6 +12,14 @@
 
 namespace anyacl {
 
+void TakeArguments(int argc, char** argv) {
+  const std::string flag = "--family=";
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument.starts_with(flag)) chosen_family = argument.substr(flag.size());
+  }
+}
+
 int RunTests() {
   std::string problem;
   if (env::Get(env::Var::ANYACL_BACKEND) == "cuda" && !CudaBackend(&problem)) {

@@ -3,7 +3,15 @@
 #ifndef ANYACL_TESTS_RUN_TESTS_H_
 #define ANYACL_TESTS_RUN_TESTS_H_
 
+#include <string>
+
 namespace anyacl {
+
+// --family=NAME: only operators of this folder of src/ops; empty: all.
+inline std::string chosen_family;
+
+// Takes --family=NAME from the command line that Google Test has left.
+void TakeArguments(int argc, char** argv);
 
 // RUN_ALL_TESTS, or status 77, which ctest takes for "skipped", where the backend asked for is not here.
 int RunTests();

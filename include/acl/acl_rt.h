@@ -1810,6 +1810,21 @@ ACL_FUNC_VISIBILITY aclError aclrtGetErrorVerbose(int32_t deviceId, aclrtErrorIn
 // Try repair from a fault record (experimental).
 ACL_FUNC_VISIBILITY aclError aclrtRepairError(int32_t deviceId, const aclrtErrorInfo* errorInfo);
 
+// ---- Kernels compiled for the original's chips ----
+// They cannot run here: 200001.
+
+// Load the code of kernels from memory.
+ACL_FUNC_VISIBILITY aclError aclrtBinaryLoadFromData(
+    const void* data, size_t length, const aclrtBinaryLoadOptions* options, aclrtBinHandle* binHandle);
+
+// Kernel of loaded code by name.
+ACL_FUNC_VISIBILITY aclError aclrtBinaryGetFunction(
+    const aclrtBinHandle binHandle, const char* kernelName, aclrtFuncHandle* funcHandle);
+
+// Addresses of a kernel on the cores of both kinds.
+ACL_FUNC_VISIBILITY aclError aclrtGetFunctionAddr(
+    aclrtFuncHandle funcHandle, void** aicAddr, void** aivAddr);
+
 // ---- Graph capture ----
 
 // Start recording tasks of a stream instead of running them.

@@ -5,11 +5,15 @@
 #include <fmt/format.h>
 
 #include <span>
+#include <string>
 
 #include "abi/objects.h"
 #include "core/border.h"
 #include "core/codes.h"
+#include "core/inline_vector.h"
+#include "core/log.h"
 #include "core/product.h"
+#include "ops/operators.h"
 #include "plan/executor.h"
 #include "plan/recall.h"
 #include "runtime/submit.h"
@@ -25,7 +29,7 @@ class ArrayPins {
  public:
   ArrayPins() = default;
   ~ArrayPins() {
-    for (const Pin& pin : std::span(pins_, count_)) pin.release(pin.array);
+    for (const Pin& pin : pins_) pin.release(pin.array);
   }
   ArrayPins(const ArrayPins&) = delete;
   ArrayPins& operator=(const ArrayPins&) = delete;
@@ -34,9 +38,9 @@ class ArrayPins {
   const T* Add(HandleTable<T, kind>& table, const void* handle) {
     T* const array = table.Pin(handle);
     if (!array) return nullptr;
-    pins_[count_++] = {array, [](void* pinned) {
-                         LeakedTable<HandleTable<T, kind>>().Release(static_cast<T*>(pinned));
-                       }};
+    pins_.push_back({array, [](void* pinned) {
+                       LeakedTable<HandleTable<T, kind>>().Release(static_cast<T*>(pinned));
+                     }});
     return array;
   }
 
@@ -45,8 +49,17 @@ class ArrayPins {
     void* array;
     void (*release)(void*);
   };
-  size_t count_ = 0;
-  Pin pins_[kMaxArgs];  // only the first count_ are ever read
+  InlineVector<Pin, 16> pins_;
+};
+
+// The arguments of one call, looked up: what Values point to lives here.
+struct BoundArgs {
+  InlineVector<Value, 32> values;
+  ArrayPins pins;
+  InlineVector<const Tensor*, 64> tensors;  // of all lists
+  InlineVector<const Scalar*, 8> scalars;
+  InlineVector<TensorSpan, 4> tensor_lists;
+  InlineVector<ScalarSpan, 2> scalar_lists;
 };
 
 template <class T>
@@ -55,18 +68,81 @@ void BindObject(const void* handle, const T* found, const T** object, Value* val
   if (!found) value->state = handle ? Value::State::kDead : Value::State::kNull;
 }
 
-void Bind(ArgKind kind, const RawArg& arg, ArrayPins* pins, Value* value) {
+// Looks the members of a list up, one behind the other in `all`.
+template <class T, class List, class Table, class All>
+int FindMembers(const List& list, const Table& table, All& all) {
+  int dead = -1;
+  for (size_t i = 0; i < list.handles.size(); ++i) {
+    const void* const handle = list.handles[i];
+    const T* const found = handle ? table.Get(handle) : nullptr;
+    if (handle && !found && dead < 0) dead = static_cast<int>(i);
+    all.push_back(found);
+  }
+  return dead;
+}
+
+void BindTensorList(const void* handle, BoundArgs* bound, Value* value) {
+  const TensorList* const list = bound->pins.Add(TensorLists(), handle);
+  if (!list) return BindObject(handle, static_cast<const TensorSpan*>(nullptr), &value->tensors, value);
+  const int dead = FindMembers<Tensor>(*list, Tensors(), bound->tensors);
+  bound->tensor_lists.push_back({{static_cast<const Tensor* const*>(nullptr), list->handles.size()}, dead});
+}
+
+void BindScalarList(const void* handle, BoundArgs* bound, Value* value) {
+  const ScalarList* const list = bound->pins.Add(ScalarLists(), handle);
+  if (!list) return BindObject(handle, static_cast<const ScalarSpan*>(nullptr), &value->scalars, value);
+  const int dead = FindMembers<Scalar>(*list, Scalars(), bound->scalars);
+  bound->scalar_lists.push_back({{static_cast<const Scalar* const*>(nullptr), list->handles.size()}, dead});
+}
+
+// Lists are pointed to once all are there: until then the arrays behind them may move.
+void PlaceLists(std::span<const contract::Arg> args, BoundArgs* bound) {
+  size_t tensor_list = 0, scalar_list = 0;
+  const Tensor* const* tensor = bound->tensors.data();
+  const Scalar* const* scalar = bound->scalars.data();
+  for (size_t i = 0; i < args.size(); ++i) {
+    Value& value = bound->values[i];
+    if (!args[i].is_list() || !value.given()) continue;
+    if (args[i].kind == ArgKind::kScalarList) {
+      ScalarSpan& list = bound->scalar_lists[scalar_list++];
+      list.scalars = {scalar, list.scalars.size()};
+      scalar += list.scalars.size();
+      value.scalars = &list;
+    } else {
+      TensorSpan& list = bound->tensor_lists[tensor_list++];
+      list.tensors = {tensor, list.tensors.size()};
+      tensor += list.tensors.size();
+      value.tensors = &list;
+    }
+  }
+}
+
+void Bind(ArgKind kind, const RawArg& arg, BoundArgs* bound, Value* value) {
+  ArrayPins* const pins = &bound->pins;
   value->state = Value::State::kGiven;
   switch (kind) {
     case ArgKind::kInput:
     case ArgKind::kOutput:
+    case ArgKind::kInOut:
       return BindObject(arg.handle, Tensors().Get(arg.handle), &value->tensor, value);
+    case ArgKind::kInputList:
+    case ArgKind::kOutputList:
+    case ArgKind::kInOutList:
+      return BindTensorList(arg.handle, bound, value);
+    case ArgKind::kScalarList:
+      return BindScalarList(arg.handle, bound, value);
     case ArgKind::kScalar:
       return BindObject(arg.handle, Scalars().Get(arg.handle), &value->scalar, value);
     case ArgKind::kBoolArray:
       return BindObject(arg.handle, pins->Add(BoolArrays(), arg.handle), &value->bools, value);
     case ArgKind::kIntArray:
       return BindObject(arg.handle, pins->Add(IntArrays(), arg.handle), &value->ints, value);
+    case ArgKind::kFloatArray:
+      return BindObject(arg.handle, pins->Add(FloatArrays(), arg.handle), &value->floats, value);
+    case ArgKind::kString:
+      value->text = static_cast<const char*>(arg.handle);
+      if (!arg.handle) value->state = Value::State::kNull;
+      return;
     case ArgKind::kInt:
       value->integer = arg.integer;
       return;
@@ -85,104 +161,78 @@ Status CheckResultPointers(const char* op, const uint64_t* size, aclOpExecutor* 
   return Status(code::kNull, fmt::format("{}GetWorkspaceSize: {} must not be null", op, missing));
 }
 
-void ListTensors(const Operator& op, contract::Values values, const CallArg* args,
-                 Executor* executor) {
-  // A GPU faults on elements that are not aligned, and a fault takes the device away from the process.
-  const bool aligned = executor->plan.backend->launches();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const contract::Arg& arg = op.contract.args()[i];
-    if (!arg.is_tensor()) continue;
-    const bool given = values[i].given();
-    executor->tensors[executor->tensor_count++] = {
-        .name = arg.name,
-        .handle = args[i].handle,
-        .address = given ? values[i].tensor->data : nullptr,
-        .given = given,
-        .is_output = arg.kind == ArgKind::kOutput,
-        .repointed = given ? values[i].tensor->repointed : 0,
-        .needs_memory = false,
-        .alignment = static_cast<uint8_t>(aligned && given ? SizeOf(values[i].tensor->dtype) : 1),
-    };
-  }
-  // Only tensors the plan touches need memory: a masked-out output may stay without.
-  const auto touch = [&](int tensor) {
-    if (tensor >= 0) executor->tensors[tensor].needs_memory = true;
-  };
-  const Plan& plan = executor->plan;
-  if (!plan.kernel) return;
-  for (int i = 0; i < plan.pointer_count; ++i) touch(plan.pointers[i].tensor);
-  for (const Plan::Pack& pack : plan.packs) touch(pack.tensor);
-  for (const Plan::Pack& pack : plan.unpacks) touch(pack.tensor);
-}
-
 Status NewExecutor(const char* op, Executor** executor, void** handle) {
   *handle = Executors().Create(executor);
   if (*handle) [[likely]] return {};
   return Status(code::kInner, fmt::format("{}: too many executors are alive", op));
 }
 
-Status MakeExecutor(const Operator& op, contract::Values values, const CallArg* args,
-                    const Backend& backend, Executor** executor, void** handle) {
-  ANYACL_RETURN_IF_ERROR(NewExecutor(op.contract.op(), executor, handle));
-  PlanBuilder builder(op, values, backend, &(*executor)->plan);
-  Status status = op.plan(values, builder);
-  if (status.ok()) {
-    ListTensors(op, values, args, *executor);
-  } else {
-    Executors().Destroy(*handle);
-  }
-  return status;
-}
-
-// An executor for a call like an earlier one.
-Status RepeatExecutor(const Operator& op, const RememberedCall& known, contract::Values values,
-                      const CallArg* args, Executor** executor, void** handle) {
-  ANYACL_RETURN_IF_ERROR(NewExecutor(op.contract.op(), executor, handle));
-  known.CopyTo(*executor);
-  Executor::TensorRef* tensor = (*executor)->tensors;
+// The handle and the address of every tensor of the call, in the order of Plan::tensors.
+void TakeTensors(const Operator& op, contract::Values values, std::span<const CallArg> args,
+                 Executor* executor) {
+  const auto add = [&](const void* handle, const Tensor* t) {
+    executor->tensors.push_back({handle, t ? t->data : nullptr, t ? t->repointed : 0});
+  };
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!op.contract.args()[i].is_tensor()) continue;
-    tensor->handle = args[i].handle;
-    tensor->address = tensor->given ? values[i].tensor->data : nullptr;
-    tensor->repointed = tensor->given ? values[i].tensor->repointed : 0;
-    ++tensor;
+    const contract::Arg& arg = op.contract.args()[i];
+    if (arg.is_tensor()) add(args[i].handle, values[i].given() ? values[i].tensor : nullptr);
+    if (!arg.is_tensor_list() || !values[i].given()) continue;
+    const TensorList* const list = TensorLists().Get(args[i].handle);  // pinned by the call
+    for (size_t item = 0; item < values[i].tensors->tensors.size(); ++item) {
+      add(list ? list->handles[item] : nullptr, values[i].tensors->tensors[item]);
+    }
   }
-  return {};
+  executor->ReserveRoom();
 }
 
-Status Phase1(const Operator& op, std::initializer_list<CallArg> args, uint64_t* workspace_size,
+Status MakePlan(const Operator& op, contract::Values values, const Backend& backend, PlanRef* result) {
+  Plan* const plan = new Plan;
+  *result = PlanRef(plan);
+  PlanBuilder builder(op, values, backend, plan);
+  return op.plan(values, builder);
+}
+
+// The rules in their order, then the plan.
+Status CheckAndPlan(const Operator& op, contract::Values values, const Backend& backend, Product product,
+                    const Status& result_pointers, PlanRef* plan) {
+  const contract::Contract& contract = op.contract;
+  ANYACL_RETURN_IF_ERROR(contract.CheckNulls(values));
+  if (!result_pointers.ok()) return Status(result_pointers.code(), result_pointers.message());
+  ANYACL_RETURN_IF_ERROR(contract.CheckRest(values, product));
+  return MakePlan(op, values, backend, plan);
+}
+
+Status Phase1(const Operator& op, std::span<const CallArg> args, uint64_t* workspace_size,
               aclOpExecutor** result) {
   const contract::Contract& contract = op.contract;
-  const bool results_first =
-      contract.table().result_pointers == contract::ResultPointers::kFirst;
-  if (results_first) {
-    ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, result));
+  Status result_pointers = CheckResultPointers(contract.op(), workspace_size, result);
+  if (contract.table().result_pointers == contract::ResultPointers::kFirst && !result_pointers.ok()) {
+    return result_pointers;
   }
-  Value values[kMaxArgs];
-  ArrayPins pins;
+  BoundArgs bound;
+  bound.values.resize(args.size());
   for (size_t i = 0; i < args.size(); ++i) {
-    Bind(contract.args()[i].kind, args.begin()[i], &pins, &values[i]);
+    Bind(contract.args()[i].kind, args[i], &bound, &bound.values[i]);
   }
-  const contract::Values bound(values, args.size());
+  PlaceLists(contract.args(), &bound);
+  const contract::Values values(bound.values);
   const Backend& backend = runtime::CurrentBackend();
   const Product product = CurrentProduct();
-  const CallDescription description(op, bound, backend, product);
+  const CallDescription description(op, values, backend, product);
+  PlanRef plan;
+  const RememberedCall* const known = result_pointers.ok() ? Recall(description) : nullptr;
+  if (known) {
+    plan = known->plan();
+  } else {
+    ANYACL_RETURN_IF_ERROR(CheckAndPlan(op, values, backend, product, result_pointers, &plan));
+    Remember(description, plan);
+  }
   Executor* executor = nullptr;
   void* handle = nullptr;
-  const RememberedCall* const known =
-      workspace_size && result ? Recall(description) : nullptr;
-  if (known) {
-    ANYACL_RETURN_IF_ERROR(RepeatExecutor(op, *known, bound, args.begin(), &executor, &handle));
-  } else {
-    ANYACL_RETURN_IF_ERROR(contract.CheckNulls(bound));
-    if (!results_first) {
-      ANYACL_RETURN_IF_ERROR(CheckResultPointers(contract.op(), workspace_size, result));
-    }
-    ANYACL_RETURN_IF_ERROR(contract.CheckRest(bound, product));
-    ANYACL_RETURN_IF_ERROR(MakeExecutor(op, bound, args.begin(), backend, &executor, &handle));
-    Remember(description, *executor);
-  }
-  *workspace_size = executor->plan.workspace_bytes;
+  ANYACL_RETURN_IF_ERROR(NewExecutor(contract.op(), &executor, &handle));
+  executor->plan = std::move(plan);
+  TakeTensors(op, values, args, executor);
+  *workspace_size = executor->plan->workspace_bytes;
   *result = static_cast<aclOpExecutor*>(handle);
   return {};
 }
@@ -194,21 +244,33 @@ bool FollowTensor(const void* handle, uint32_t repointed, void** address) {
   return true;
 }
 
+void GiveShape(const void* handle, const Dims& dims) {
+  Tensor* const tensor = Tensors().Get(handle);
+  if (!tensor) return;
+  tensor->dims = dims;
+  tensor->strides = ContiguousStrides(dims);
+  tensor->Identify();
+}
+
 }  // namespace
 
-aclnnStatus GetWorkspaceSize(const Operator& op, std::initializer_list<CallArg> args,
-                             uint64_t* workspace_size, aclOpExecutor** executor) noexcept {
+aclnnStatus GetWorkspaceSize(size_t entry, std::span<const CallArg> args, uint64_t* workspace_size,
+                             aclOpExecutor** executor) noexcept {
   // Samples pass uninitialised variables here and use them whatever the result: leave them harmless.
   if (workspace_size) *workspace_size = 0;
   if (executor) *executor = nullptr;
-  return Border(op.contract.op(), kAclnnBorder,
-                [&] { return Phase1(op, args, workspace_size, executor); });
+  return AclnnBorder(Entries()[entry].op, [&] {
+    if (log::Enabled(log::Level::kDebug)) [[unlikely]] {
+      log::Write(log::Level::kDebug, std::string(Entries()[entry].op) + ": called");
+    }
+    return Phase1(OperatorAt(entry), args, workspace_size, executor);
+  });
 }
 
-aclnnStatus Run(const Operator& op, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
+aclnnStatus Run(size_t entry, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
                 void* stream) noexcept {
-  return Border(op.contract.op(), kAclnnBorder, [&] {
-    return RunExecutor(op, workspace, workspace_size, executor, stream, FollowTensor);
+  return AclnnBorder(Entries()[entry].op, [&] {
+    return RunExecutor(OperatorAt(entry), workspace, workspace_size, executor, stream, FollowTensor, GiveShape);
   });
 }
 

@@ -31,22 +31,45 @@ Status FindExecutor(const char* function, const aclOpExecutor* handle, PinnedExe
 
 enum class Role { kInput, kOutput, kAny };
 
-// The index-th tensor argument of a role; kAny counts the inputs first, then the outputs.
-Executor::TensorRef* FindTensor(Executor& executor, Role role, size_t index) {
-  const auto nth = [&](bool outputs, size_t* left) -> Executor::TensorRef* {
-    for (int i = 0; i < executor.tensor_count; ++i) {
-      if (executor.tensors[i].is_output == outputs && (*left)-- == 0) return &executor.tensors[i];
+// The index-th argument of a role that is a tensor (or a tensor list), as the index of its first tensor, or -1;
+// kAny counts what is only read first.
+int FindTensor(const Executor& executor, Role role, bool list, size_t index, size_t item) {
+  const std::vector<TensorFacts>& tensors = executor.plan->tensors;
+  const auto nth = [&](bool written, size_t* left) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const TensorFacts& t = tensors[i];
+      const bool begins = t.item == 0 && t.is_written == written && t.in_list == list;
+      if (!begins || (*left)-- != 0) continue;
+      const size_t found = i + item;
+      return found < tensors.size() && tensors[found].arg == t.arg ? static_cast<int>(found) : -1;
     }
-    return nullptr;
+    return -1;
   };
   if (role == Role::kOutput) return nth(true, &index);
-  Executor::TensorRef* found = nth(false, &index);
-  return found || role == Role::kInput ? found : nth(true, &index);
+  const int found = nth(false, &index);
+  return found >= 0 || role == Role::kInput ? found : nth(true, &index);
+}
+
+Status Repoint(const char* function, Executor& executor, int found, const void* handle, Tensor* tensor,
+               size_t index, void* address) {
+  if (found < 0) {
+    return Status(code::kInvalid, fmt::format("{}: index must name a tensor argument of {}, got {}", function,
+                                              executor.plan->op->contract.op(), index));
+  }
+  const TensorFacts& facts = executor.plan->tensors[found];
+  if (!facts.given) {
+    return Status(code::kInvalid,
+                  fmt::format("{}: {} (index {}) was null in phase 1", function, facts.name, index));
+  }
+  executor.tensors[found] = {handle, address, tensor->repointed};
+  executor.repointed = true;
+  tensor->data = address;
+  return {};
 }
 
 aclnnStatus SetAddress(const char* function, Role role, aclOpExecutor* handle, size_t index,
                        aclTensor* tensor_handle, void* address) noexcept {
-  return Border(function, kAclnnBorder, [&]() -> Status {
+  return AclnnBorder(function, [&]() -> Status {
     PinnedExecutor executor;
     ANYACL_RETURN_IF_ERROR(FindExecutor(function, handle, &executor));
     if (!tensor_handle) {
@@ -56,40 +79,37 @@ aclnnStatus SetAddress(const char* function, Role role, aclOpExecutor* handle, s
     if (!tensor) {
       return Status(code::kInvalid, fmt::format("{}: tensor is not a live aclTensor", function));
     }
-    Executor::TensorRef* ref = FindTensor(*executor.get(), role, index);
-    if (!ref) {
-      return Status(code::kInvalid, fmt::format("{}: index must name a tensor argument of {}, got {}",
-                                                function, executor->plan.op->contract.op(), index));
-    }
-    if (!ref->given) {
-      return Status(code::kInvalid,
-                    fmt::format("{}: {} (index {}) was null in phase 1", function, ref->name, index));
-    }
-    ref->handle = tensor_handle;
-    ref->address = address;
-    ref->repointed = tensor->repointed;
-    executor->repointed = true;
-    tensor->data = address;
-    return {};
+    const int found = FindTensor(*executor.get(), role, false, index, 0);
+    return Repoint(function, *executor.get(), found, tensor_handle, tensor, index, address);
   });
 }
 
-// No operator here takes a tensor list yet, so every index is out of range; null arguments come first.
-aclnnStatus SetDynamicAddress(const char* function, aclOpExecutor* handle, size_t index,
-                              const aclTensorList* tensors) noexcept {
-  return Border(function, kAclnnBorder, [&]() -> Status {
+aclnnStatus SetDynamicAddress(const char* function, Role role, aclOpExecutor* handle, size_t index, size_t item,
+                              aclTensorList* tensors, void* address) noexcept {
+  return AclnnBorder(function, [&]() -> Status {
     PinnedExecutor executor;
     ANYACL_RETURN_IF_ERROR(FindExecutor(function, handle, &executor));
     if (!tensors) {
       return Status(code::kInnerNull, fmt::format("{}: tensors must not be null", function));
     }
-    return Status(code::kInvalid, fmt::format("{}: irIndex must name a tensor list of {}, got {}", function,
-                                              executor->plan.op->contract.op(), index));
+    const int found = FindTensor(*executor.get(), role, true, index, item);
+    if (found < 0) {
+      return Status(code::kInvalid,
+                    fmt::format("{}: irIndex and relativeIndex must name an entry of a tensor list of {}, got {} and {}",
+                                function, executor->plan->op->contract.op(), index, item));
+    }
+    const TensorListTable::Pinned list(TensorLists(), tensors);
+    const void* const member = list && item < list->handles.size() ? list->handles[item] : nullptr;
+    Tensor* const tensor = member ? Tensors().Get(member) : nullptr;
+    if (!tensor) {
+      return Status(code::kInvalid, fmt::format("{}: tensors must be a live list with a tensor at {}", function, item));
+    }
+    return Repoint(function, *executor.get(), found, member, tensor, index, address);
   });
 }
 
 aclnnStatus DestroyExecutor(const char* function, aclOpExecutor* handle) noexcept {
-  return Border(function, kAclnnBorder, [&]() -> Status {
+  return AclnnBorder(function, [&]() -> Status {
     Executor* const executor = handle ? Executors().Retire(handle) : nullptr;
     if (!executor) return NoExecutor(function, handle);
     Executors().Release(executor);
@@ -106,7 +126,7 @@ using anyacl::abi::SetDynamicAddress;
 
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
   constexpr const char* kName = "aclSetAclOpExecutorRepeatable";
-  return anyacl::Border(kName, anyacl::kAclnnBorder, [&]() -> anyacl::Status {
+  return anyacl::AclnnBorder(kName, [&]() -> anyacl::Status {
     anyacl::abi::PinnedExecutor found;
     ANYACL_RETURN_IF_ERROR(anyacl::abi::FindExecutor(kName, executor, &found));
     found->repeatable.store(true, std::memory_order_release);
@@ -137,16 +157,16 @@ ANYACL_SET_ADDRESS(SetOutputTensorAddr, Role::kOutput)
 ANYACL_SET_ADDRESS(SetTensorAddr, Role::kAny)
 #undef ANYACL_SET_ADDRESS
 
-#define ANYACL_SET_DYNAMIC_ADDRESS(name)                                                          \
-  aclnnStatus acl##name(aclOpExecutor* executor, size_t irIndex, const size_t,                    \
-                        aclTensorList* tensors, void*) {                                          \
-    return SetDynamicAddress("acl" #name, executor, irIndex, tensors);                            \
+#define ANYACL_SET_DYNAMIC_ADDRESS(name, role)                                                    \
+  aclnnStatus acl##name(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex,      \
+                        aclTensorList* tensors, void* addr) {                                     \
+    return SetDynamicAddress("acl" #name, role, executor, irIndex, relativeIndex, tensors, addr); \
   }                                                                                               \
-  aclnnStatus Acl##name(aclOpExecutor* executor, size_t irIndex, const size_t,                    \
-                        aclTensorList* tensors, void*) {                                          \
-    return SetDynamicAddress("Acl" #name, executor, irIndex, tensors);                            \
+  aclnnStatus Acl##name(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex,      \
+                        aclTensorList* tensors, void* addr) {                                     \
+    return SetDynamicAddress("Acl" #name, role, executor, irIndex, relativeIndex, tensors, addr); \
   }
-ANYACL_SET_DYNAMIC_ADDRESS(SetDynamicInputTensorAddr)
-ANYACL_SET_DYNAMIC_ADDRESS(SetDynamicOutputTensorAddr)
-ANYACL_SET_DYNAMIC_ADDRESS(SetDynamicTensorAddr)
+ANYACL_SET_DYNAMIC_ADDRESS(SetDynamicInputTensorAddr, Role::kInput)
+ANYACL_SET_DYNAMIC_ADDRESS(SetDynamicOutputTensorAddr, Role::kOutput)
+ANYACL_SET_DYNAMIC_ADDRESS(SetDynamicTensorAddr, Role::kAny)
 #undef ANYACL_SET_DYNAMIC_ADDRESS

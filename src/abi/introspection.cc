@@ -17,6 +17,11 @@ std::span<const Backend* const> Backends() {
   return {backends, backends[1] ? size_t{2} : size_t{1}};
 }
 
+std::span<const char* const> CudaStems() {
+  static constexpr const char* stems[] = {ANYACL_CUDA_STEMS};
+  return stems;
+}
+
 std::string CudaProblem() {
   std::string problem;
   CudaBackend(&problem);
@@ -25,7 +30,7 @@ std::string CudaProblem() {
 
 const char* KernelOf(const void* executor) {
   const Executor* const found = Executors().Get(executor);
-  return found && found->plan.kernel ? found->plan.kernel->name : "none";
+  return found && !found->plan->steps.empty() ? found->plan->steps[0].kernel->name : "none";
 }
 
 void RunTasks(int64_t tasks, cpu::internal::TaskFunction call, void* context) {
@@ -41,6 +46,7 @@ const anyacl::Introspection* anyacl_introspection_v1() {
       .cann_version = ANYACL_CANN_VERSION,
       .operators = anyacl::Operators,
       .backends = anyacl::Backends,
+      .cuda_stems = anyacl::CudaStems,
       .backend = anyacl::runtime::CurrentBackend,
       .cuda_problem = anyacl::CudaProblem,
       .submit = anyacl::runtime::Submit,

@@ -25,6 +25,7 @@ struct Introspection {
 
   std::span<const Operator* const> (*operators)();
   std::span<const Backend* const> (*backends)();
+  std::span<const char* const> (*cuda_stems)();    // kernels that the CUDA plug-in has, whether it was built or not
   const Backend& (*backend)();                     // of all devices of this process
   std::string (*cuda_problem)();                   // why there is no CUDA backend; else empty
   Status (*submit)(void* stream, const Work& work);

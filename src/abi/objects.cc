@@ -43,7 +43,7 @@ template <class T, class Body>
 T* CreateBorder(const char* function, Body&& body) noexcept {
   void* handle = nullptr;
   const int32_t result =
-      Border(function, kAclnnBorder, [&]() -> Status { return body(function, &handle); });
+      AclnnBorder(function, [&]() -> Status { return body(function, &handle); });
   return result == 0 ? static_cast<T*>(handle) : nullptr;
 }
 
@@ -51,7 +51,7 @@ T* CreateBorder(const char* function, Body&& body) noexcept {
 template <class Table, class Body>
 aclnnStatus WithObject(const char* function, const char* argument, const char* type, Table& table,
                        const void* handle, Body&& body) noexcept {
-  return Border(function, kAclnnBorder, [&]() -> Status {
+  return AclnnBorder(function, [&]() -> Status {
     if (!handle) return NullArgument(function, argument);
     auto* const object = table.Get(handle);
     if (!object) return NotAlive(function, argument, type);
@@ -63,7 +63,7 @@ template <class Table>
 aclnnStatus DestroyObject(const char* function, const char* argument, const char* type,
                           Table& table, const void* handle) noexcept {
   if (!handle || table.Destroy(handle)) return 0;
-  return Border(function, kAclnnBorder,
+  return AclnnBorder(function,
                 [&]() -> Status { return NotAlive(function, argument, type); });
 }
 
@@ -254,7 +254,7 @@ aclnnStatus DestroyList(const char* function, const char* type, Table& table, Me
   if (!handle) return 0;
   auto* const list = table.Retire(handle);
   if (!list) {
-    return Border(function, kAclnnBorder,
+    return AclnnBorder(function,
                   [&]() -> Status { return NotAlive(function, "array", type); });
   }
   for (const void* member : list->handles) members.Destroy(member);
@@ -451,7 +451,7 @@ aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr) {
 aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor** tensors,
                              size_t inputTensorNum, size_t outputTensorNum, aclrtStream) {
   const char* const function = __func__;
-  return Border(function, kAclnnBorder, [&]() -> Status {
+  return AclnnBorder(function, [&]() -> Status {
     return CheckDump(function, opType, opName, tensors, inputTensorNum, outputTensorNum);
   });
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace anyacl::contract {
@@ -15,8 +16,22 @@ const char* RoleOf(ArgKind kind) {
       return "input tensor";
     case ArgKind::kOutput:
       return "output tensor";
+    case ArgKind::kInOut:
+      return "input and output tensor";
+    case ArgKind::kInputList:
+      return "list of input tensors";
+    case ArgKind::kOutputList:
+      return "list of output tensors";
+    case ArgKind::kInOutList:
+      return "list of input and output tensors";
     case ArgKind::kScalar:
       return "scalar";
+    case ArgKind::kScalarList:
+      return "list of scalars";
+    case ArgKind::kString:
+      return "string";
+    case ArgKind::kFloatArray:
+      return "float array";
     case ArgKind::kInt:
       return "int64";
     case ArgKind::kReal:
@@ -47,10 +62,13 @@ std::vector<Check> ChecksOf(const Contract& contract) {
         if (rule.products.Has(p)) names.push_back(Name(p));
       }
       text = fmt::format("the product must be {}", Join(names));
-    } else if (rule.kind == RuleKind::kDTypeRows) {
-      text = fmt::format("dtype of {} must be one of those listed", fmt::join(rule.args, ", "));
-      if (rule.when.arg) text += contract.Describe(rule, Product::kAscend950).substr(
-          contract.Describe(rule, Product::kAscend950).find(" when "));
+    } else if (!rule.rows.empty()) {
+      text = rule.kind == RuleKind::kDeduces
+                 ? fmt::format("{} must have dtypes that are computed together in one of those listed",
+                               fmt::join(contract.table().deduce.from, " and "))
+                 : fmt::format("dtype of {} must be one of those listed", fmt::join(rule.args, ", "));
+      const std::string described = contract.Describe(rule, Product::kAscend950);
+      if (rule.when.arg) text += described.substr(described.find(" when "));
     } else {
       text = contract.Describe(rule, Product::kAscend950);
     }
@@ -59,27 +77,56 @@ std::vector<Check> ChecksOf(const Contract& contract) {
   return checks;
 }
 
+// What a rule about dtypes is about: its arguments, or what the call is computed in.
+std::vector<std::string> SubjectsOf(const Contract& contract, const Rule& rule) {
+  if (rule.kind == RuleKind::kDeduces) {
+    return {fmt::format("computed from {}", fmt::join(contract.table().deduce.from, " and "))};
+  }
+  return {rule.args.begin(), rule.args.end()};
+}
+
+std::string ProductsText(Products products) {
+  if (products.bits == kAllProducts.bits) return "all";
+  std::vector<std::string> names;
+  for (Product p : kProducts) {
+    if (products.Has(p)) names.push_back(Name(p));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Arguments that take the same dtypes share a table. In a table of one column, dtypes of the same products share a row.
 struct DTypeTable {
-  std::vector<const char*> args;
+  std::vector<std::string> args;
   std::vector<std::pair<std::string, std::string>> rows;  // dtypes, products
+  bool one_column = false;
 };
 
 std::vector<DTypeTable> DTypeTablesOf(const Contract& contract) {
   std::vector<DTypeTable> tables;
   for (const Rule& rule : contract.rules()) {
-    if (rule.kind != RuleKind::kDTypeRows) continue;
-    DTypeTable table{rule.args, {}};
+    if (rule.rows.empty()) continue;
+    DTypeTable table{SubjectsOf(contract, rule), {}, false};
+    table.one_column = table.args.size() == 1;
     for (const TypeRow& row : rule.rows) {
-      std::vector<std::string> types, products;
+      std::vector<std::string> types;
       for (DType t : row.types) types.push_back(Name(t));
-      for (Product p : kProducts) {
-        if (row.products.Has(p)) products.push_back(Name(p));
+      const std::string products = ProductsText(row.products);
+      const auto same = std::find_if(table.rows.begin(), table.rows.end(),
+                                     [&](const auto& other) { return other.second == products; });
+      if (table.one_column && same != table.rows.end()) {
+        same->first += ", " + types[0];
+      } else {
+        table.rows.emplace_back(fmt::format("{}", fmt::join(types, " | ")), products);
       }
-      const bool all = row.products.bits == kAllProducts.bits;
-      table.rows.emplace_back(fmt::format("{}", fmt::join(types, " | ")),
-                              all ? "all" : fmt::format("{}", fmt::join(products, ", ")));
     }
-    tables.push_back(std::move(table));
+    const auto same = std::find_if(tables.begin(), tables.end(), [&](const DTypeTable& other) {
+      return other.one_column && table.one_column && other.rows == table.rows;
+    });
+    if (same == tables.end()) {
+      tables.push_back(std::move(table));
+    } else if (same->args[0] != table.args[0]) {
+      same->args[0] += ", " + table.args[0];
+    }
   }
   return tables;
 }
@@ -113,12 +160,15 @@ std::string RenderText(const Contract& contract, std::span<const BackendKernels>
   return out;
 }
 
-std::string RenderMarkdown(const Contract& contract, std::span<const BackendKernels> kernels) {
+std::string RenderMarkdown(const Contract& contract, const char* header, std::span<const BackendKernels> kernels) {
   const Table& t = contract.table();
-  std::string out = fmt::format("# {}\n\n{}\n\nHeader: `aclnnop/aclnn_{}.h`\n\n", t.op, t.summary, t.stem);
-  out += "```\n";
-  for (const std::string& formula : t.formulas) out += formula + "\n";
-  out += "```\n\n## Arguments\n\n| name | kind | null | meaning |\n|---|---|---|---|\n";
+  std::string out = fmt::format("# {}\n\n{}\n\nHeader: `{}`\n\n", t.op, t.summary, header);
+  if (!t.formulas.empty()) {
+    out += "```\n";
+    for (const std::string& formula : t.formulas) out += formula + "\n";
+    out += "```\n\n";
+  }
+  out += "## Arguments\n\n| name | kind | null | meaning |\n|---|---|---|---|\n";
   for (const Arg& arg : t.args) {
     const char* null = !arg.is_handle() ? "-" : arg.optional ? "yes" : "no";
     out += fmt::format("| {} | {} | {} | {} |\n", arg.name, RoleOf(arg.kind), null, arg.meaning);
@@ -143,11 +193,12 @@ std::string RenderMarkdown(const Contract& contract, std::span<const BackendKern
   return out;
 }
 
-std::string RenderJson(const Contract& contract, std::span<const BackendKernels> kernels) {
+std::string RenderJson(const Contract& contract, const char* header, std::span<const BackendKernels> kernels) {
   using nlohmann::ordered_json;
   const Table& t = contract.table();
   ordered_json json;
   json["op"] = t.op;
+  json["header"] = header;
   json["stem"] = t.stem;
   json["summary"] = t.summary;
   json["formulas"] = t.formulas;
@@ -158,10 +209,10 @@ std::string RenderJson(const Contract& contract, std::span<const BackendKernels>
   }
   json["dtypes"] = ordered_json::array();
   for (const Rule& rule : t.rules) {
-    if (rule.kind != RuleKind::kDTypeRows) continue;
+    const std::vector<std::string> subjects = SubjectsOf(contract, rule);
     for (const TypeRow& row : rule.rows) {
       ordered_json entry;
-      for (size_t i = 0; i < rule.args.size(); ++i) entry["types"][rule.args[i]] = Name(row.types[i]);
+      for (size_t i = 0; i < subjects.size(); ++i) entry["types"][subjects[i]] = Name(row.types[i]);
       entry["products"] = ordered_json::array();
       for (Product p : kProducts) {
         if (row.products.Has(p)) entry["products"].push_back(Name(p));

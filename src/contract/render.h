@@ -18,9 +18,10 @@ struct BackendKernels {
   std::vector<std::string> kernels;
 };
 
+// `header`: the public one that declares the operator, "aclnnop/aclnn_add.h".
 std::string RenderText(const Contract& contract, std::span<const BackendKernels> kernels);
-std::string RenderMarkdown(const Contract& contract, std::span<const BackendKernels> kernels);
-std::string RenderJson(const Contract& contract, std::span<const BackendKernels> kernels);
+std::string RenderMarkdown(const Contract& contract, const char* header, std::span<const BackendKernels> kernels);
+std::string RenderJson(const Contract& contract, const char* header, std::span<const BackendKernels> kernels);
 
 }  // namespace anyacl::contract
 

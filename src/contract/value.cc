@@ -2,6 +2,7 @@
 // Copyright The AnyACL Authors
 #include "contract/value.h"
 
+#include <array>
 #include <cstring>
 
 #include "core/scalar.h"
@@ -65,37 +66,89 @@ Scalar Scalar::Of(DType dtype, double value) {
   }
 }
 
-float Scalar::AsFloat() const {
-  switch (dtype) {
+Scalar Scalar::OfInt(int64_t value) { return Store(DType::kI64, value); }
+
+namespace {
+
+// Calls visit with the value in its own C++ type; complex numbers as std::complex<double>.
+template <class Visit>
+auto Visited(const Scalar& s, Visit&& visit) {
+  switch (s.dtype) {
     case DType::kF32:
-      return Load<float>(*this);
+      return visit(Load<float>(s));
     case DType::kF64:
-      return static_cast<float>(Load<double>(*this));
+      return visit(Load<double>(s));
     case DType::kF16:
-      return static_cast<float>(Load<Half>(*this));
+      return visit(static_cast<float>(Load<Half>(s)));
     case DType::kBF16:
-      return static_cast<float>(Load<BFloat16>(*this));
+      return visit(static_cast<float>(Load<BFloat16>(s)));
     case DType::kI8:
-      return static_cast<float>(Load<int8_t>(*this));
+      return visit(Load<int8_t>(s));
     case DType::kU8:
-      return static_cast<float>(Load<uint8_t>(*this));
+      return visit(Load<uint8_t>(s));
     case DType::kI16:
-      return static_cast<float>(Load<int16_t>(*this));
+      return visit(Load<int16_t>(s));
     case DType::kU16:
-      return static_cast<float>(Load<uint16_t>(*this));
+      return visit(Load<uint16_t>(s));
     case DType::kI32:
-      return static_cast<float>(Load<int32_t>(*this));
+      return visit(Load<int32_t>(s));
     case DType::kU32:
-      return static_cast<float>(Load<uint32_t>(*this));
+      return visit(Load<uint32_t>(s));
     case DType::kI64:
-      return static_cast<float>(Load<int64_t>(*this));
+      return visit(Load<int64_t>(s));
     case DType::kU64:
-      return static_cast<float>(Load<uint64_t>(*this));
+      return visit(Load<uint64_t>(s));
     case DType::kBool:
-      return bytes[0] != 0 ? 1.0f : 0.0f;
+      return visit(s.bytes[0] != 0);
+    case DType::kC32: {
+      const auto parts = Load<std::array<Half, 2>>(s);
+      return visit(std::complex<double>(static_cast<double>(parts[0]), static_cast<double>(parts[1])));
+    }
+    case DType::kC64:
+      return visit(std::complex<double>(Load<std::complex<float>>(s)));
+    case DType::kC128:
+      return visit(Load<std::complex<double>>(s));
     default:
-      return 0.0f;
+      return visit(0);
   }
+}
+
+// Real numbers as T; of a complex one the real part.
+template <class T>
+T RealAs(const Scalar& s) {
+  return Visited(s, [](auto value) {
+    if constexpr (requires { value.real(); }) {
+      return static_cast<T>(value.real());
+    } else {
+      return static_cast<T>(value);
+    }
+  });
+}
+
+}  // namespace
+
+float Scalar::AsFloat() const { return IsComplex(dtype) || dtype == DType::kC32 ? 0.0f : RealAs<float>(*this); }
+double Scalar::AsDouble() const { return RealAs<double>(*this); }
+
+std::complex<double> Scalar::AsComplex() const {
+  return Visited(*this, [](auto value) {
+    if constexpr (requires { value.real(); }) {
+      return std::complex<double>(value);
+    } else {
+      return std::complex<double>(static_cast<double>(value));
+    }
+  });
+}
+
+int64_t Scalar::AsInt() const {
+  if (!IsFloating(dtype) && !IsComplex(dtype) && dtype != DType::kC32) return RealAs<int64_t>(*this);
+  const double value = AsDouble();
+  if (!(value >= -0x1p63)) return value == value ? INT64_MIN : 0;
+  return value < 0x1p63 ? static_cast<int64_t>(value) : INT64_MAX;
+}
+
+bool Scalar::AsBool() const {
+  return Visited(*this, [](auto value) { return value != decltype(value)(0); });
 }
 
 }  // namespace anyacl

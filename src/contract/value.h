@@ -5,6 +5,7 @@
 #ifndef ANYACL_CONTRACT_VALUE_H_
 #define ANYACL_CONTRACT_VALUE_H_
 
+#include <complex>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,8 +22,14 @@ struct Scalar {
 
   static Scalar OfFloat(float value);
   static Scalar Of(DType dtype, double value);  // any dtype of ConvertsTo; tests and tools
+  static Scalar OfInt(int64_t value);
   // The value as FLOAT32, rounded once; 0 for types that do not convert.
   float AsFloat() const;
+  double AsDouble() const;
+  std::complex<double> AsComplex() const;
+  // Whole numbers keep all their bits; others are cut off towards 0, NaN is 0.
+  int64_t AsInt() const;
+  bool AsBool() const;
 };
 
 struct BoolArray {
@@ -33,6 +40,16 @@ struct IntArray {
 };
 struct FloatArray {
   std::vector<float> values;
+};
+
+// The members of a list argument, looked up once per call; an absent one is null.
+struct TensorSpan {
+  std::span<const Tensor* const> tensors;
+  int dead = -1;  // index of the first handle that is no live tensor
+};
+struct ScalarSpan {
+  std::span<const Scalar* const> scalars;
+  int dead = -1;
 };
 
 namespace contract {
@@ -47,6 +64,10 @@ struct Value {
     const Scalar* scalar;
     const BoolArray* bools;
     const IntArray* ints;
+    const FloatArray* floats;
+    const TensorSpan* tensors;
+    const ScalarSpan* scalars;
+    const char* text;
     int64_t integer;
     double real;
     bool flag;

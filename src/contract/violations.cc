@@ -24,10 +24,14 @@ void SetDims(Tensor* t, Dims dims) {
 std::vector<Change> TensorChanges(const Tensor& now) {
   std::vector<Change> pool = {{"null", [](ArgSpec& a) { a.null = true; }}};
   for (DType t : {DType::kI32, DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kBool,
-                  DType::kI64, DType::kC64}) {
+                  DType::kI64, DType::kC64, DType::kU16, DType::kU64, DType::kString}) {
     if (t != now.dtype) pool.push_back({"dtype " + Name(t), [t](ArgSpec& a) { a.tensor.dtype = t; }});
   }
   pool.push_back({"format FRACTAL_NZ", [](ArgSpec& a) { a.tensor.format = Format::kFractalNZ; }});
+  pool.push_back({"format FRACTAL_NZ with its storage", [](ArgSpec& a) {
+                    a.tensor.format = Format::kFractalNZ;
+                    a.tensor.storage.push_back(16);
+                  }});
   pool.push_back({"format HWCN", [](ArgSpec& a) { a.tensor.format = Format::kHWCN; }});
   for (int axis = 0; axis < now.rank(); ++axis) {
     for (int64_t delta : {1, -1}) {
@@ -53,18 +57,53 @@ std::vector<Change> TensorChanges(const Tensor& now) {
   return pool;
 }
 
+// Of a list: its length, and the changes of a tensor in its last entry.
+std::vector<Change> ListChanges(const ArgSpec& now) {
+  std::vector<Change> pool = {{"null", [](ArgSpec& a) { a.null = true; }}};
+  if (now.tensors.empty()) return pool;
+  pool.push_back({"one entry less", [](ArgSpec& a) { a.tensors.pop_back(); }});
+  for (const Change& change : TensorChanges(now.tensors.back())) {
+    if (change.text == "null") continue;
+    pool.push_back({"last entry " + change.text, [apply = change.apply](ArgSpec& a) {
+                      ArgSpec entry;
+                      entry.tensor = a.tensors.back();
+                      apply(entry);
+                      a.tensors.back() = entry.tensor;
+                    }});
+  }
+  return pool;
+}
+
+std::vector<Change> ScalarListChanges(const ArgSpec& now) {
+  std::vector<Change> pool = {{"null", [](ArgSpec& a) { a.null = true; }}};
+  if (now.scalars.empty()) return pool;
+  pool.push_back({"one entry less", [](ArgSpec& a) { a.scalars.pop_back(); }});
+  pool.push_back({"COMPLEX64", [](ArgSpec& a) { a.scalars.back() = Scalar::Of(DType::kC64, 1); }});
+  return pool;
+}
+
 std::vector<Change> ChangesOf(const Arg& arg, const ArgSpec& now) {
   switch (arg.kind) {
     case ArgKind::kInput:
     case ArgKind::kOutput:
+    case ArgKind::kInOut:
       return TensorChanges(now.tensor);
+    case ArgKind::kInputList:
+    case ArgKind::kOutputList:
+    case ArgKind::kInOutList:
+      return ListChanges(now);
+    case ArgKind::kScalarList:
+      return ScalarListChanges(now);
     case ArgKind::kScalar:
       return {{"null", [](ArgSpec& a) { a.null = true; }},
+              {"DOUBLE", [](ArgSpec& a) { a.scalar = Scalar::Of(DType::kF64, 1.5); }},
               {"COMPLEX64", [](ArgSpec& a) { a.scalar = Scalar::Of(DType::kC64, 1); }},
-              {"-1", [](ArgSpec& a) { a.scalar = Scalar::OfFloat(-1); }}};
+              {"-1", [](ArgSpec& a) { a.scalar = Scalar::OfFloat(-1); }},
+              {"UINT64", [](ArgSpec& a) { a.scalar = Scalar::Of(DType::kU64, 1); }},
+              {"INT4", [](ArgSpec& a) { a.scalar.dtype = DType::kI4; }}};
     case ArgKind::kInt: {
       std::vector<Change> pool;
-      for (int64_t v : {now.integer + 1, int64_t{0}, int64_t{-1}, now.integer * 2 + 1}) {
+      for (int64_t v : {now.integer + 1, int64_t{0}, int64_t{-1}, now.integer * 2 + 1, int64_t{99}, int64_t{-99}}) {
         pool.push_back({std::to_string(v), [v](ArgSpec& a) { a.integer = v; }});
       }
       return pool;
@@ -78,7 +117,17 @@ std::vector<Change> ChangesOf(const Arg& arg, const ArgSpec& now) {
               {"one entry less", [](ArgSpec& a) { a.bools.values.pop_back(); }}};
     case ArgKind::kIntArray:
       return {{"null", [](ArgSpec& a) { a.null = true; }},
-              {"one entry less", [](ArgSpec& a) { a.ints.values.pop_back(); }}};
+              {"one entry less", [](ArgSpec& a) { if (!a.ints.values.empty()) a.ints.values.pop_back(); }},
+              {"an entry of 99", [](ArgSpec& a) { a.ints.values.push_back(99); }},
+              {"an entry of -99", [](ArgSpec& a) { a.ints.values.push_back(-99); }},
+              {"an entry twice", [](ArgSpec& a) {
+                 a.ints.values.push_back(a.ints.values.empty() ? 0 : a.ints.values.front());
+               }}};
+    case ArgKind::kFloatArray:
+      return {{"null", [](ArgSpec& a) { a.null = true; }}};
+    case ArgKind::kString:
+      return {{"null", [](ArgSpec& a) { a.null = true; }},
+              {"nonsense", [](ArgSpec& a) { a.text = "nonsense"; }}};
   }
   return {};
 }
@@ -182,17 +231,35 @@ class Finder {
 
 }  // namespace
 
-std::vector<Value> CallSpec::Bind(const Contract& contract) const {
-  std::vector<Value> values(args.size());
+BoundCall CallSpec::Bind(const Contract& contract) const {
+  BoundCall bound;
+  bound.values_.resize(args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     const ArgSpec& arg = args[i];
-    Value& value = values[i];
-    if (arg.null) value.state = Value::State::kNull;
+    Value& value = bound.values_[i];
+    value.state = arg.null ? Value::State::kNull : Value::State::kGiven;
     switch (contract.args()[i].kind) {
       case ArgKind::kInput:
       case ArgKind::kOutput:
+      case ArgKind::kInOut:
         value.tensor = &arg.tensor;
         break;
+      case ArgKind::kInputList:
+      case ArgKind::kOutputList:
+      case ArgKind::kInOutList: {
+        BoundCall::List& list = bound.lists_.emplace_back();
+        for (const Tensor& t : arg.tensors) list.tensors.push_back(&t);
+        list.tensor_span.tensors = list.tensors;
+        value.tensors = &list.tensor_span;
+        break;
+      }
+      case ArgKind::kScalarList: {
+        BoundCall::List& list = bound.lists_.emplace_back();
+        for (const Scalar& s : arg.scalars) list.scalars.push_back(&s);
+        list.scalar_span.scalars = list.scalars;
+        value.scalars = &list.scalar_span;
+        break;
+      }
       case ArgKind::kScalar:
         value.scalar = &arg.scalar;
         break;
@@ -201,6 +268,12 @@ std::vector<Value> CallSpec::Bind(const Contract& contract) const {
         break;
       case ArgKind::kIntArray:
         value.ints = &arg.ints;
+        break;
+      case ArgKind::kFloatArray:
+        value.floats = &arg.floats;
+        break;
+      case ArgKind::kString:
+        value.text = arg.text.c_str();
         break;
       case ArgKind::kInt:
         value.integer = arg.integer;
@@ -213,7 +286,7 @@ std::vector<Value> CallSpec::Bind(const Contract& contract) const {
         break;
     }
   }
-  return values;
+  return bound;
 }
 
 std::vector<Violation> FindViolations(const Contract& contract, const CallSpec& valid, Product product,

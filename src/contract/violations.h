@@ -5,6 +5,7 @@
 #ifndef ANYACL_CONTRACT_VIOLATIONS_H_
 #define ANYACL_CONTRACT_VIOLATIONS_H_
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -19,15 +20,40 @@ struct ArgSpec {
   Scalar scalar;
   BoolArray bools;
   IntArray ints;
+  FloatArray floats;
+  std::vector<Tensor> tensors;  // of a list
+  std::vector<Scalar> scalars;
+  std::string text;
   int64_t integer = 0;
   double real = 0;
   bool flag = false;
 };
 
+// The arguments of a CallSpec as a contract takes them.
+class BoundCall {
+ public:
+  BoundCall() = default;
+  BoundCall(BoundCall&&) = default;  // a copy would point into the original
+  BoundCall& operator=(BoundCall&&) = default;
+
+  operator Values() const { return values_; }  // NOLINT: it is one
+
+ private:
+  friend struct CallSpec;
+  struct List {
+    std::vector<const Tensor*> tensors;
+    std::vector<const Scalar*> scalars;
+    TensorSpan tensor_span;
+    ScalarSpan scalar_span;
+  };
+  std::vector<Value> values_;
+  std::deque<List> lists_;  // addresses stay
+};
+
 struct CallSpec {
   std::vector<ArgSpec> args;
   // Views of this object: valid while it lives and is not changed.
-  std::vector<Value> Bind(const Contract& contract) const;
+  BoundCall Bind(const Contract& contract) const;
 };
 
 struct Violation {

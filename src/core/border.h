@@ -49,12 +49,23 @@ int32_t Border(const char* function, BorderCodes codes, Body&& body) noexcept {
   }
 }
 
-// For acl and aclrt functions: also feeds aclrtGetLastError.
+// For acl and aclrt functions: also feeds aclrtGetLastError. "Not supported" is an answer that programs ask for to
+// choose another way, and some of them take a last code for the cause of the next failure: it is never kept.
 template <class Body>
 int32_t AclBorder(const char* function, Body&& body) noexcept {
   const int32_t result = Border(function, kAclBorder, static_cast<Body&&>(body));
-  if (result != 0) [[unlikely]]
+  if (result != 0 && result != code::kRtNotSupported) [[unlikely]]
     error_text::SetLastRuntimeCode(result);
+  return result;
+}
+
+// For aclnn functions. A runtime failure from before this one, which the program has dealt with (an out-of-memory,
+// say), must not be taken for its cause: the code of an operator is its own, and the last runtime code is none.
+template <class Body>
+int32_t AclnnBorder(const char* function, Body&& body) noexcept {
+  const int32_t result = Border(function, kAclnnBorder, static_cast<Body&&>(body));
+  if (result != 0) [[unlikely]]
+    error_text::SetLastRuntimeCode(0);
   return result;
 }
 

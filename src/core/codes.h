@@ -26,6 +26,7 @@ inline constexpr int32_t kAclInvalidFile = 100003;
 inline constexpr int32_t kAclParseFile = 100006;
 inline constexpr int32_t kAclRepeatFinalize = 100037;
 inline constexpr int32_t kAclBadAlloc = 200000;
+inline constexpr int32_t kAclNotSupported = 200001;
 inline constexpr int32_t kAclInternal = 500000;
 inline constexpr int32_t kRtParamInvalid = 107000;
 inline constexpr int32_t kRtInvalidDevice = 107001;

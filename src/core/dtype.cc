@@ -121,4 +121,12 @@ bool IsPrivate(Format format) {
   return row && row->is_private;
 }
 
+std::vector<DType> DTypeSet::List() const {
+  std::vector<DType> list;
+  for (int number = 0; number < 64; ++number) {
+    if (bits_ >> number & 1) list.push_back(static_cast<DType>(number));
+  }
+  return list;
+}
+
 }  // namespace anyacl

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace anyacl {
 
@@ -95,7 +96,19 @@ class DTypeSet {
     for (DType t : list) Add(t);
   }
   constexpr void Add(DType t) { bits_ |= Bit(t); }
+  constexpr void Remove(DType t) { bits_ &= ~Bit(t); }
   constexpr bool Has(DType t) const { return (bits_ & Bit(t)) != 0; }
+  constexpr bool empty() const { return bits_ == 0; }
+  friend constexpr DTypeSet operator|(DTypeSet a, DTypeSet b) {
+    a.bits_ |= b.bits_;
+    return a;
+  }
+  friend constexpr DTypeSet operator&(DTypeSet a, DTypeSet b) {
+    a.bits_ &= b.bits_;
+    return a;
+  }
+  // Its members, by number.
+  std::vector<DType> List() const;
 
  private:
   static constexpr uint64_t Bit(DType t) {
@@ -108,6 +121,17 @@ class DTypeSet {
 inline constexpr DTypeSet kFloatingTypes = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
 inline constexpr DTypeSet kIntegerTypes = {DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
                                            DType::kI32, DType::kU32, DType::kI64, DType::kU64};
+
+// The sets of the operator pages.
+namespace types {
+inline constexpr DTypeSet kFloat3 = {DType::kF32, DType::kF16, DType::kBF16};
+inline constexpr DTypeSet kDouble = {DType::kF64};
+inline constexpr DTypeSet kInt5 = {DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8};
+inline constexpr DTypeSet kBool = {DType::kBool};
+inline constexpr DTypeSet kInt5Bool = kInt5 | kBool;
+inline constexpr DTypeSet kComplex = {DType::kC64, DType::kC128};
+inline constexpr DTypeSet kInt8 = kIntegerTypes;
+}  // namespace types
 
 constexpr bool IsFloating(DType dtype) { return kFloatingTypes.Has(dtype); }
 constexpr bool IsInteger(DType dtype) { return kIntegerTypes.Has(dtype); }

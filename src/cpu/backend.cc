@@ -19,16 +19,21 @@
 
 namespace anyacl {
 namespace cpu {
+
+#define ANYACL_KERNELS(name, stem, folder) std::span<const Kernel> name##Kernels();
+#include "ops/kernel_list.inc"
+#undef ANYACL_KERNELS
+
 namespace {
 
-struct OperatorKernels {
+struct NamedKernels {
   const char* stem;
   std::span<const Kernel> (*kernels)();
 };
-constexpr OperatorKernels kOperators[] = {
-#define ANYACL_OPERATOR(name, stem, family) {#stem, name##Kernels},
-#include "ops/op_list.inc"
-#undef ANYACL_OPERATOR
+constexpr NamedKernels kKernels[] = {
+#define ANYACL_KERNELS(name, stem, folder) {#stem, name##Kernels},
+#include "ops/kernel_list.inc"
+#undef ANYACL_KERNELS
 };
 
 int64_t CoresPerDevice() {
@@ -57,9 +62,9 @@ std::string ModelName() {
 
 CpuBackend::CpuBackend() { InitTargets(); }
 
-std::span<const Kernel> CpuBackend::Kernels(const char* operator_stem) const {
-  for (const OperatorKernels& row : kOperators) {
-    if (std::strcmp(row.stem, operator_stem) == 0) return row.kernels();
+std::span<const Kernel> CpuBackend::Kernels(const char* stem) const {
+  for (const NamedKernels& row : kKernels) {
+    if (std::strcmp(row.stem, stem) == 0) return row.kernels();
   }
   return {};
 }

@@ -14,7 +14,7 @@ class CpuBackend final : public Backend {
  public:
   CpuBackend();
   const char* name() const override { return "cpu"; }
-  std::span<const Kernel> Kernels(const char* operator_stem) const override;
+  std::span<const Kernel> Kernels(const char* stem) const override;
   void Copy(const StridedCopy& copy, const Launch& launch) const override;
   bool Move(const MovePass&, const Launch&) const override { return false; }
 

@@ -12,10 +12,6 @@
 
 namespace anyacl::cpu {
 
-#define ANYACL_OPERATOR(name, stem, family) std::span<const Kernel> name##Kernels();
-#include "ops/op_list.inc"
-#undef ANYACL_OPERATOR
-
 // A Kernel from typed functions, so that kernels see their own Params and not void*.
 template <class Params, bool (*fits)(const Params&), void (*run)(const Params&)>
 constexpr Kernel MakeKernel(const char* name) {
@@ -52,7 +48,7 @@ extern int64_t stream_bytes;  // tests may lower it
 // A call may ask for the larger of this and 2 % of its inputs.
 inline constexpr int64_t kScratchBytes = 4 << 20;
 
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace anyacl::cpu
 

@@ -30,7 +30,7 @@ void InitTargets();
 // AVX-512 ask at run time. Tests may turn it off.
 extern bool has_bfloat16_rounding;
 
-// Whether lines are called up as was best on a Zen 4 (cpu/simd-inl.h); no result depends on it.
+// Whether lines are prefetched as was best on a Zen 4 (cpu/simd-inl.h); no result depends on it.
 extern const bool is_zen;
 
 // Tests only: while alive, kernels note the target they were compiled for.

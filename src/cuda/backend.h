@@ -19,7 +19,7 @@ class CudaBackend final : public Backend {
   bool SetPeerAccess(int device, int peer, bool on) const override;
   bool launches() const override { return true; }
 
-  std::span<const Kernel> Kernels(const char* operator_stem) const override;
+  std::span<const Kernel> Kernels(const char* stem) const override;
   void Copy(const StridedCopy& copy, const Launch& launch) const override;
   bool Move(const MovePass& pass, const Launch& launch) const override;
 

@@ -2,7 +2,9 @@
 // Copyright The AnyACL Authors
 //
 // The rows of a table of partial sums, added up in one fixed order: a block per 32 columns, a warp per part.
-#include "cuda/block.cuh"
+#include "cuda/column_sums.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/warp.cuh"
 
 namespace anyacl::cuda {
 namespace {

@@ -12,10 +12,6 @@
 
 namespace anyacl::cuda {
 
-#define ANYACL_OPERATOR(name, stem, family) std::span<const Kernel> name##Kernels();
-#include "ops/op_list.inc"
-#undef ANYACL_OPERATOR
-
 // How many of Launch::counters there are.
 inline constexpr int kLaunchCounters = 1024;
 

@@ -18,7 +18,10 @@ namespace {
 struct Run {
   Executor* executor;
   void* workspace;
-  void* addresses[kMaxTensors];
+  void** room;  // of the executor, when there are more addresses than fit here; else null
+  void* addresses[Executor::kInlineTensors];
+
+  void** Addresses() { return room ? room : addresses; }
 };
 static_assert(sizeof(Run) <= Work::kPayload);
 
@@ -26,11 +29,15 @@ Run& RunOf(Work& work) { return *reinterpret_cast<Run*>(work.payload); }
 
 int32_t DoRun(Work& work, const Launch& launch) {
   Run& run = RunOf(work);
-  RunPlan(run.executor->plan, run.addresses, run.workspace, launch);
+  RunPlan(*run.executor->plan, run.Addresses(), run.workspace, launch);
   return 0;
 }
 
-void ReleaseRun(Work& work) { Executors().Release(RunOf(work).executor); }
+void ReleaseRun(Work& work) {
+  Run& run = RunOf(work);
+  if (run.room) run.executor->ReturnRoom(run.room);
+  Executors().Release(run.executor);
+}
 
 // Takes one pin for a run: a single-use executor gives up its owner's, a repeatable one gets another.
 Executor* Acquire(void* handle) {
@@ -38,6 +45,10 @@ Executor* Acquire(void* handle) {
   if (!executor) return nullptr;
   const bool repeatable = executor->repeatable.load(std::memory_order_acquire);
   return repeatable ? Executors().Pin(handle) : Executors().Retire(handle);
+}
+
+std::string NameOf(const TensorFacts& facts) {
+  return facts.in_list ? fmt::format("{}[{}]", facts.name, facts.item) : facts.name;
 }
 
 Status CheckOperator(const Operator& op, const Plan& plan) {
@@ -61,7 +72,7 @@ Status CheckWorkspace(const char* op, const Plan& plan, const void* workspace, u
 
 // True when the kernel may write the one while it reads the other: they lie apart, or an element-wise kernel takes
 // both as one. Views of a group that were not packed have the same strides.
-bool MayWriteBeside(const Plan::Pointer& output, const Plan::Pointer& other, bool other_is_output,
+bool MayWriteBeside(const Plan::Pointer& output, const Plan::Pointer& other, bool other_is_written,
                     void* const* addresses) {
   const auto begin_of = [&](const Plan::Pointer& p) {
     return reinterpret_cast<uintptr_t>(addresses[p.tensor]) + static_cast<uintptr_t>(p.offset);
@@ -69,49 +80,103 @@ bool MayWriteBeside(const Plan::Pointer& output, const Plan::Pointer& other, boo
   const uintptr_t written = begin_of(output);
   const uintptr_t touched = begin_of(other);
   if (written + output.bytes <= touched || touched + other.bytes <= written) return true;
-  return output.group != 0 && output.group == other.group && !other_is_output &&
+  return output.group != 0 && output.group == other.group && !other_is_written &&
          written == touched && output.bytes == other.bytes;
 }
 
 // For addresses that phase 1 has not seen: it would have packed an output that meets another tensor.
-Status CheckApart(const char* op, const Executor& executor, void* const* addresses) {
-  const Executor::TensorRef* const tensors = executor.tensors;
-  const std::span pointers(executor.plan.pointers, executor.plan.pointer_count);
-  for (const Plan::Pointer& output : pointers) {
-    if (output.tensor < 0 || !tensors[output.tensor].is_output) continue;
-    for (const Plan::Pointer& other : pointers) {
-      if (other.tensor < 0 || other.tensor == output.tensor) continue;
-      if (MayWriteBeside(output, other, tensors[other.tensor].is_output, addresses)) continue;
+Status CheckApart(const char* op, const Plan& plan, void* const* addresses) {
+  const auto for_each = [&](auto&& visit) -> Status {
+    for (const Plan::Step& step : plan.steps) {
+      for (const Plan::Pointer& pointer : step.pointers) {
+        if (pointer.tensor >= 0) ANYACL_RETURN_IF_ERROR(visit(pointer));
+      }
+    }
+    return {};
+  };
+  return for_each([&](const Plan::Pointer& output) -> Status {
+    if (!plan.tensors[output.tensor].is_written) return {};
+    return for_each([&](const Plan::Pointer& other) -> Status {
+      if (other.tensor == output.tensor ||
+          MayWriteBeside(output, other, plan.tensors[other.tensor].is_written, addresses)) {
+        return {};
+      }
       return Status(code::kInvalid,
                     fmt::format("{}: {} must not overlap {} at addresses set after phase 1, got {} and {}; a new "
                                 "phase 1 with these addresses allows it",
-                                op, tensors[output.tensor].name, tensors[other.tensor].name,
+                                op, plan.tensors[output.tensor].name, plan.tensors[other.tensor].name,
                                 fmt::ptr(addresses[output.tensor]), fmt::ptr(addresses[other.tensor])));
-    }
-  }
-  return {};
+    });
+  });
 }
 
 Status ResolveAddresses(const char* op, const Executor& executor, FollowTensor follow, Run* run) {
   bool repointed = executor.repointed;
-  for (int i = 0; i < executor.tensor_count; ++i) {
+  void** const addresses = run->Addresses();
+  for (size_t i = 0; i < executor.tensors.size(); ++i) {
     const Executor::TensorRef& t = executor.tensors[i];
+    const TensorFacts& facts = executor.plan->tensors[i];
     void* address = t.address;
-    if (t.given && follow(t.handle, t.repointed, &address)) repointed = true;
-    if (t.needs_memory && !address) {
-      return Status(code::kNull, fmt::format("{}: {} has elements but its data pointer is null", op, t.name));
+    if (facts.given && follow(t.handle, t.repointed, &address)) repointed = true;
+    if (facts.needs_memory && !address) {
+      return Status(code::kNull, fmt::format("{}: {} has elements but its data pointer is null", op, NameOf(facts)));
     }
-    if (t.needs_memory && (reinterpret_cast<uintptr_t>(address) & (t.alignment - 1)) != 0) {
+    if (facts.needs_memory && (reinterpret_cast<uintptr_t>(address) & (facts.alignment - 1)) != 0) {
       return Status(code::kInvalid, fmt::format("{}: {} must lie at a multiple of {} bytes on this backend, got {}",
-                                                op, t.name, t.alignment, fmt::ptr(address)));
+                                                op, NameOf(facts), facts.alignment, fmt::ptr(address)));
     }
-    run->addresses[i] = address;
+    addresses[i] = address;
   }
-  if (repointed) [[unlikely]] return CheckApart(op, executor, run->addresses);
+  if (repointed) [[unlikely]] return CheckApart(op, *executor.plan, addresses);
   return {};
 }
 
+// Of the outputs whose shapes a run finds; taken before it, because the executor may end with it.
+struct Finds {
+  Finds(const Executor& executor, const void* workspace) : plan(executor.plan), workspace(workspace) {
+    for (const Plan::Found& found : plan->found) handles.push_back(executor.tensors[found.tensor].handle);
+  }
+  Status GiveShapes(const char* op, GiveShape give_shape) const {
+    for (const Plan::Found& found : plan->found) {
+      const FoundShape& shape = FoundIn(found, workspace);
+      if (shape.rank >= 0) continue;
+      return Status(code::kInvalid, fmt::format("{}: {} must have room for the {} elements of the result", op,
+                                                plan->tensors[found.tensor].name, shape.dims[0]));
+    }
+    for (size_t i = 0; i < handles.size(); ++i) {
+      const FoundShape& shape = FoundIn(plan->found[i], workspace);
+      give_shape(handles[i], Dims(std::span(shape.dims, static_cast<size_t>(shape.rank))));
+    }
+    return {};
+  }
+
+  PlanRef plan;
+  const void* workspace;
+  InlineVector<const void*, 4> handles;
+};
+
 }  // namespace
+
+void Executor::ReserveRoom() {
+  if (tensors.size() <= kInlineTensors) return;
+  rooms_.emplace_back(new void*[tensors.size()]);
+  free_rooms_.reserve(rooms_.size());
+  free_rooms_.push_back(rooms_.back().get());
+}
+
+void** Executor::TakeRoom() {
+  if (tensors.size() <= kInlineTensors) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (free_rooms_.empty()) ReserveRoom();
+  void** const room = free_rooms_.back();
+  free_rooms_.pop_back();
+  return room;
+}
+
+void Executor::ReturnRoom(void** room) {
+  const std::lock_guard lock(mutex_);
+  free_rooms_.push_back(room);  // there is room: ReserveRoom saw to it
+}
 
 ExecutorTable& Executors() {
   static ExecutorTable* const table = new ExecutorTable;
@@ -119,7 +184,7 @@ ExecutorTable& Executors() {
 }
 
 Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size, void* handle,
-                   void* stream, FollowTensor follow) {
+                   void* stream, FollowTensor follow, GiveShape give_shape) {
   const char* name = op.contract.op();
   if (!handle) return Status(code::kNull, fmt::format("{}: executor must not be null", name));
   Executor* executor = Acquire(handle);
@@ -131,19 +196,28 @@ Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size,
   work.run = DoRun;
   work.release = ReleaseRun;
   work.label = name;
-  work.cost_bytes = executor->plan.cost_bytes;
+  work.cost_bytes = executor->plan->cost_bytes;
   Run& run = *new (work.payload) Run;
   run.executor = executor;
   run.workspace = workspace;
-  Status status = CheckOperator(op, executor->plan);
-  if (status.ok()) status = CheckWorkspace(name, executor->plan, workspace, workspace_size);
+  run.room = executor->TakeRoom();
+  Status status = CheckOperator(op, *executor->plan);
+  if (status.ok()) status = CheckWorkspace(name, *executor->plan, workspace, workspace_size);
   if (status.ok()) status = ResolveAddresses(name, *executor, follow, &run);
   if (status.ok()) {
-    status = runtime::Submit(stream, work);
-    if (status.ok()) return status;
+    if (!executor->plan->found.empty()) {
+      const Finds finds(*executor, workspace);
+      bool submitted = false;
+      status = runtime::SubmitAndWait(stream, work, &submitted);
+      if (status.ok()) return finds.GiveShapes(name, give_shape);
+      if (submitted) return status;
+    } else {
+      status = runtime::Submit(stream, work);
+      if (status.ok()) return status;
+    }
     status = Status(code::kRuntime, status.message());  // which begins with the label
   }
-  Executors().Release(executor);
+  ReleaseRun(work);
   return status;
 }
 

@@ -7,7 +7,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
 
+#include "core/inline_vector.h"
 #include "core/handle_table.h"
 #include "core/status.h"
 #include "plan/operator.h"
@@ -16,25 +20,29 @@
 namespace anyacl {
 
 struct Executor {
-  // One tensor argument of the call, in ABI order; null optionals keep their place in the index.
+  // What may change of one tensor of the call; the rest is in Plan::tensors, by the same index.
   struct TensorRef {
-    const char* name;
     const void* handle;
     void* address;
-    bool given;
-    bool is_output;
     uint32_t repointed;  // Tensor::repointed when `address` was taken
-    bool needs_memory;  // has elements, so its address must not be null at run time
-    uint8_t alignment;  // then its address must be a multiple of this power of two
   };
+  static constexpr size_t kInlineTensors = 16;
 
-  Executor() {}
-
-  Plan plan;
-  TensorRef tensors[kMaxTensors];
-  int tensor_count = 0;
+  PlanRef plan;
+  InlineVector<TensorRef, kInlineTensors> tensors;
   bool repointed = false;  // an address was set here since phase 1
   std::atomic<bool> repeatable{false};
+
+  // Room for the addresses of one run of a call with more tensors than a queued run carries itself. One is made in
+  // phase 1; a repeatable executor makes another when it is run again before the last run has ended.
+  void ReserveRoom();
+  void** TakeRoom();
+  void ReturnRoom(void** room);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<void*[]>> rooms_;
+  std::vector<void**> free_rooms_;
 };
 
 // The owner (the caller before phase 2, the queued run after it) and every queued run hold a pin each.
@@ -45,9 +53,13 @@ ExecutorTable& Executors();
 // keeps the one of phase 1. The room of handles provides it, because plans know no handles.
 using FollowTensor = bool (*)(const void* tensor_handle, uint32_t repointed, void** address);
 
-// Phase 2: checks what protects memory, consumes the executor unless it is repeatable, enqueues the plan.
+// Gives a tensor the shape that was found for it, row-major; nothing when it was destroyed.
+using GiveShape = void (*)(const void* tensor_handle, const Dims& dims);
+
+// Phase 2: checks what protects memory, consumes the executor unless it is repeatable, enqueues the plan. Waits for it when the
+// shapes of its outputs are to be found.
 Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size, void* executor,
-                   void* stream, FollowTensor follow);
+                   void* stream, FollowTensor follow, GiveShape give_shape);
 
 }  // namespace anyacl
 

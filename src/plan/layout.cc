@@ -69,11 +69,14 @@ Span SpanOf(const Tensor& t) {
     span.overflow |= __builtin_add_overflow(last, reach, &last);
     span.overflow |= __builtin_mul_overflow(count, dim, &count);
   }
+  span.overflow |= __builtin_sub_overflow(last, t.offset, &span.reach);
   const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
   int64_t end;
   span.overflow |= __builtin_add_overflow(last, int64_t{1}, &last);
   span.overflow |= __builtin_mul_overflow(last, size, &end);
   span.overflow |= __builtin_mul_overflow(count, size, &span.bytes);
+  span.overflow |= __builtin_add_overflow(span.reach, int64_t{1}, &span.reach);
+  span.overflow |= __builtin_mul_overflow(span.reach, size, &span.reach);
   if (span.overflow || t.data == nullptr) return span;
   span.begin = AddressOf(t, t.offset);
   span.end = AddressOf(t, last);
@@ -87,6 +90,74 @@ bool SameElements(const Tensor& a, const Tensor& b) {
     if (a.dims[i] > 1 && a.strides[i] != b.strides[i]) return false;
   }
   return true;
+}
+
+namespace {
+
+// Looks for factors low_i <= k_i <= high_i with  from <= sum k_i * stride_i <= to.
+class FactorSearch {
+ public:
+  void Add(int64_t stride, int64_t low, int64_t high) {
+    for (int i = 0; i < count_; ++i) {
+      if (terms_[i].stride != stride) continue;
+      terms_[i].low += low;
+      terms_[i].high += high;
+      return;
+    }
+    terms_[count_++] = {stride, low, high, 0, 0};
+  }
+  bool Find(int64_t from, int64_t to) {
+    std::sort(terms_, terms_ + count_, [](const Term& a, const Term& b) { return a.stride > b.stride; });
+    int64_t low = 0, high = 0;
+    for (int i = count_ - 1; i >= 0; --i) {
+      terms_[i].low_of_rest = low;
+      terms_[i].high_of_rest = high;
+      low += terms_[i].low * terms_[i].stride;
+      high += terms_[i].high * terms_[i].stride;
+    }
+    return Find(0, from, to);
+  }
+
+ private:
+  struct Term {
+    int64_t stride, low, high;
+    int64_t low_of_rest, high_of_rest;  // what all smaller strides together can give
+  };
+  static int64_t FloorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+  bool Find(int level, int64_t from, int64_t to) {
+    if (level == count_) return from <= 0 && 0 <= to;
+    if (--budget_ < 0) return true;
+    const Term& term = terms_[level];
+    const int64_t first = std::max(term.low, -FloorDiv(-(from - term.high_of_rest), term.stride));
+    const int64_t last = std::min(term.high, FloorDiv(to - term.low_of_rest, term.stride));
+    for (int64_t k = first; k <= last; ++k) {
+      if (Find(level + 1, from - k * term.stride, to - k * term.stride)) return true;
+    }
+    return false;
+  }
+
+  Term terms_[2 * kMaxRank];
+  int count_ = 0;
+  int budget_ = 10000;
+};
+
+}  // namespace
+
+bool ShareBytes(const Tensor& a, const Tensor& b) {
+  const Span of_a = SpanOf(a), of_b = SpanOf(b);
+  if (!of_a.Meets(of_b)) return false;
+  const int64_t size_a = static_cast<int64_t>(SizeOf(a.dtype)), size_b = static_cast<int64_t>(SizeOf(b.dtype));
+  FactorSearch search;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (a.dims[i] > 1 && a.strides[i] != 0) search.Add(a.strides[i] * size_a, 0, a.dims[i] - 1);
+  }
+  for (int i = 0; i < b.rank(); ++i) {
+    if (b.dims[i] > 1 && b.strides[i] != 0) search.Add(b.strides[i] * size_b, 1 - b.dims[i], 0);
+  }
+  // Element of a minus element of b, relative to the first ones: they touch within these distances.
+  const int64_t apart = static_cast<int64_t>(of_b.begin - of_a.begin);
+  return search.Find(apart - size_a + 1, apart + size_b - 1);
 }
 
 bool IsChannelsLast(const Tensor& t, const ChannelShape& shape) {

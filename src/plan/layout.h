@@ -25,6 +25,7 @@ struct Span {
       0;  // bytes it can touch at its present address: none without elements or address.
   uintptr_t end = 0;  // Unsigned: an address and a distance of up to 2^63 do not wrap
   int64_t bytes = 0;  // of its elements
+  int64_t reach = 0;  // bytes from its first element to the end of its last, whatever the address
   bool row_major = true;
   bool overflow = false;  // it reaches beyond 63 bits: it cannot be
   bool Meets(const Span& other) const { return begin < other.end && other.begin < end; }
@@ -33,6 +34,10 @@ Span SpanOf(const Tensor& t);
 
 // True when both views consist of the same elements at the same places.
 bool SameElements(const Tensor& a, const Tensor& b);
+
+// True when some byte belongs to both views, gaps between strides considered: columns of one matrix share none.
+// Views so odd that the answer takes long count as sharing.
+bool ShareBytes(const Tensor& a, const Tensor& b);
 
 // A tensor read as [n, c, s]: the sizes an operator was given.
 struct ChannelShape {

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "plan/layout.h"
 #include "plan/operator.h"
+#include "runtime/submit.h"
 
 namespace anyacl {
 namespace {
@@ -48,45 +49,58 @@ void ForceKernel(std::string name) {
 
 const std::string* ForcedKernelName() { return ForcedKernel().load(std::memory_order_acquire); }
 
-void Plan::CopyFrom(const Plan& other) {
-  op = other.op;
-  backend = other.backend;
-  kernel = other.kernel;
-  workspace_bytes = other.workspace_bytes;
-  cost_bytes = other.cost_bytes;
-  params_size = other.params_size;
-  pointer_count = other.pointer_count;
-  std::copy_n(other.pointers, other.pointer_count, pointers);
-  std::memcpy(params, other.params, other.params_size);
-}
-
 PlanBuilder::PlanBuilder(const Operator& op, contract::Values values, const Backend& backend,
                          Plan* plan)
     : op_(op), values_(values), plan_(*plan) {
   plan_.op = &op;
   plan_.backend = &backend;
-  plan_.kernel = nullptr;
-  plan_.workspace_bytes = 0;
-  plan_.cost_bytes = 0;
-  plan_.params_size = 0;
-  plan_.pointer_count = 0;
-  for (int i = 0; i < static_cast<int>(values.size()); ++i) {
-    const bool tensor = op.contract.args()[i].is_tensor() && values[i].given();
-    spans_[i] = tensor ? SpanOf(TensorOf(i)) : Span();
+  ListTensors();
+}
+
+void PlanBuilder::ListTensors() {
+  // A GPU faults on elements that are not aligned, and a fault takes the device away from the process.
+  const bool aligned = plan_.backend->launches();
+  plan_.tensors.reserve(values_.size());
+  const auto add = [&](const contract::Arg& arg, size_t i, size_t item, const Tensor* t) {
+    bound_.push_back({t, t ? SpanOf(*t) : Span()});
+    plan_.tensors.push_back({
+        .name = arg.name,
+        .arg = static_cast<uint16_t>(i),
+        .item = static_cast<uint16_t>(item),
+        .in_list = arg.is_list(),
+        .given = t != nullptr,
+        .is_read = arg.is_read(),
+        .is_written = arg.is_written(),
+        .needs_memory = false,
+        .alignment = static_cast<uint8_t>(aligned && t ? SizeOf(t->dtype) : 1),
+    });
+  };
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const contract::Arg& arg = op_.contract.args()[i];
+    first_.push_back(static_cast<int>(bound_.size()));
+    if (arg.is_tensor()) add(arg, i, 0, values_[i].given() ? values_[i].tensor : nullptr);
+    if (!arg.is_tensor_list() || !values_[i].given()) continue;
+    const auto& tensors = values_[i].tensors->tensors;
+    for (size_t item = 0; item < tensors.size(); ++item) add(arg, i, item, tensors[item]);
   }
 }
 
-bool PlanBuilder::IsOutput(int arg) const {
-  return op_.contract.args()[arg].kind == contract::ArgKind::kOutput;
+unsigned char* PlanBuilder::NewStep(size_t params_size) {
+  Plan::Step& step = plan_.steps.emplace_back();
+  step.params_size = params_size;
+  step.params.reset(new unsigned char[params_size]);
+  step.pointers.reserve(8);
+  return step.params.get();
 }
 
 void PlanBuilder::AddPointer(const void* member, Plan::Pointer source) {
-  source.member = static_cast<uint16_t>(static_cast<const unsigned char*>(member) - plan_.params);
-  plan_.pointers[plan_.pointer_count++] = source;
+  Plan::Step& step = plan_.steps.back();
+  source.member = static_cast<uint16_t>(static_cast<const unsigned char*>(member) - step.params.get());
+  step.pointers.push_back(source);
 }
 
 void PlanBuilder::AddScratch(const void* member, int64_t offset) {
-  AddPointer(member, {.member = 0, .tensor = -1, .group = 0, .offset = offset, .bytes = 0});
+  AddPointer(member, {.member = 0, .group = 0, .tensor = -1, .offset = offset, .bytes = 0});
 }
 
 int64_t PlanBuilder::Book(int64_t bytes) {
@@ -107,50 +121,61 @@ int64_t PlanBuilder::Book(int64_t bytes) {
   return offset;
 }
 
-void PlanBuilder::Scratch(const char* name, int64_t bytes, void*& member) {
+PlanBuilder::Piece PlanBuilder::Book(const char* name, int64_t bytes) {
   if (log::Enabled(log::Level::kDebug)) {
     log::Write(log::Level::kDebug,
                fmt::format("{}: scratch {} {} bytes", op_.contract.op(), name, bytes));
   }
-  AddScratch(&member, Book(bytes));
+  return {Book(bytes)};
+}
+
+void PlanBuilder::Scratch(const char* name, int64_t bytes, void*& member) {
+  BindScratch(Book(name, bytes), member);
 }
 
 void PlanBuilder::BindDirect(const Slot& slot, uint16_t group) {
-  const Tensor& t = TensorOf(slot.arg);
+  const int index = IndexOf(slot.arg, slot.item);
+  const Tensor& t = *TensorAt(index);
   AddPointer(slot.member, {.member = 0,
-                           .tensor = static_cast<int16_t>(op_.contract.TensorIndex(slot.arg)),
                            .group = group,
+                           .tensor = index,
                            .offset = t.offset * static_cast<int64_t>(SizeOf(t.dtype)),
-                           .bytes = spans_[slot.arg].bytes});
+                           .bytes = bound_[index].span.reach});
+  plan_.tensors[index].needs_memory = true;
 }
 
 // `dense`: strides in the workspace.
 void PlanBuilder::BindPacked(const Slot& slot, const Dims& dense) {
-  const Tensor& t = TensorOf(slot.arg);
+  const int index = IndexOf(slot.arg, slot.item);
+  const Tensor& t = *TensorAt(index);
   const int64_t size = static_cast<int64_t>(SizeOf(t.dtype));
-  const int64_t scratch = Book(spans_[slot.arg].bytes);
+  const int64_t scratch = Book(bound_[index].span.bytes);
   AddScratch(slot.member, scratch);
-  Plan::Pack pack{op_.contract.TensorIndex(slot.arg), t.offset * size, scratch, {}};
-  pack.copy.dims = t.dims;
-  pack.copy.element_size = static_cast<int>(size);
-  const bool output = IsOutput(slot.arg);
-  pack.copy.from_strides = output ? dense : t.strides;
-  pack.copy.to_strides = output ? t.strides : dense;
-  pack.copy.serial = output && OverlapsItself(t);
-  (output ? plan_.unpacks : plan_.packs).push_back(std::move(pack));
-  CountBytes(slot.arg);
+  const auto pack = [&](bool output) {
+    Plan::Pack pack{index, t.offset * size, scratch, {}};
+    pack.copy.dims = t.dims;
+    pack.copy.element_size = static_cast<int>(size);
+    pack.copy.from_strides = output ? dense : t.strides;
+    pack.copy.to_strides = output ? t.strides : dense;
+    pack.copy.serial = output && OverlapsItself(t);
+    (output ? plan_.unpacks : plan_.packs).push_back(std::move(pack));
+    CountBytes(index);
+  };
+  if (plan_.tensors[index].is_read) pack(false);
+  if (plan_.tensors[index].is_written) pack(true);
+  plan_.tensors[index].needs_memory = true;
 }
 
 // True when writing this output in place could change what the kernel still has to read or another
 // output. Exactly the same elements as a tensor of its element-wise group are harmless.
-bool PlanBuilder::OverlapsOthers(int arg, std::span<const Slot> group) const {
-  const Tensor& output = TensorOf(arg);
-  for (int other = 0; other < static_cast<int>(values_.size()); ++other) {
-    if (other == arg || !spans_[arg].Meets(spans_[other])) continue;
+bool PlanBuilder::OverlapsOthers(int index, std::span<const Slot> group) const {
+  const Tensor& output = *TensorAt(index);
+  for (int other = 0; other < static_cast<int>(bound_.size()); ++other) {
+    if (other == index || !bound_[index].span.Meets(bound_[other].span)) continue;
     bool harmless = false;
     for (const Slot& slot : group) {
-      harmless = harmless || (slot.arg == other && !IsOutput(other) &&
-                              SameElements(output, TensorOf(other)));
+      harmless = harmless || (IndexOf(slot.arg, slot.item) == other && !plan_.tensors[other].is_written &&
+                              SameElements(output, *TensorAt(other)));
     }
     if (!harmless) return true;
   }
@@ -159,22 +184,22 @@ bool PlanBuilder::OverlapsOthers(int arg, std::span<const Slot> group) const {
 
 bool PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
   const std::span<const Slot> group(slots.begin(), slots.size());
-  const Tensor* tensors[kMaxTensors];
-  int count = 0;
+  InlineVector<const Tensor*, 16> tensors;
   for (const Slot& slot : group) {
-    if (!CountBytes(slot.arg)) return false;
-    tensors[count++] = &TensorOf(slot.arg);
+    if (!CountBytes(IndexOf(slot.arg, slot.item))) return false;
+    tensors.push_back(&TensorOf(slot.arg, slot.item));
   }
   const auto safe = [&](const Slot& slot) {
-    return !IsOutput(slot.arg) || !OverlapsOthers(slot.arg, group);
+    const int index = IndexOf(slot.arg, slot.item);
+    return !plan_.tensors[index].is_written || !OverlapsOthers(index, group);
   };
   // A packed tensor is row-major, so one unsafe output makes all tensors of the group row-major.
-  bool one_order = ShareDenseOrder({tensors, static_cast<size_t>(count)});
+  bool one_order = ShareDenseOrder(tensors);
   for (const Slot& slot : group) one_order = one_order && safe(slot);
   ++groups_;
   for (const Slot& slot : group) {
-    const Tensor& t = TensorOf(slot.arg);
-    one_order || (spans_[slot.arg].row_major && safe(slot))
+    const Tensor& t = TensorOf(slot.arg, slot.item);
+    one_order || (bound_[IndexOf(slot.arg, slot.item)].span.row_major && safe(slot))
         ? BindDirect(slot, groups_)
         : BindPacked(slot, ContiguousStrides(t.dims));
   }
@@ -182,57 +207,162 @@ bool PlanBuilder::BindElementwise(std::initializer_list<Slot> slots) {
 }
 
 // No table speaks of views beyond 63 bits, and no kernel could index them.
-bool PlanBuilder::RequireAddressable(int arg) {
-  if (!spans_[arg].overflow) [[likely]] return true;
-  const Tensor& t = TensorOf(arg);
+bool PlanBuilder::RequireAddressable(int index) {
+  if (!bound_[index].span.overflow) [[likely]] return true;
+  const Tensor& t = *TensorAt(index);
   problem_ = Status(code::kInvalid,
                     fmt::format("{}: {} must span fewer than 2^63 bytes, got shape {} with strides {}",
-                                op_.contract.op(), op_.contract.args()[arg].name, ToString(t.dims),
+                                op_.contract.op(), NameOf(index), ToString(t.dims),
                                 ToString(t.strides)));
   return false;
 }
 
-bool PlanBuilder::CountBytes(int arg) {
-  if (!RequireAddressable(arg)) return false;
-  plan_.cost_bytes += static_cast<uint64_t>(spans_[arg].bytes);
+bool PlanBuilder::CountBytes(int index) {
+  if (!RequireAddressable(index)) return false;
+  plan_.cost_bytes += static_cast<uint64_t>(bound_[index].span.bytes);
   return true;
 }
 
+bool Operand::row_major() const {
+  int64_t count = 1;
+  for (int i = dims.rank() - 1; i >= 0; --i) {
+    if (dims[i] != 1 && strides[i] != count) return false;
+    count *= dims[i];
+  }
+  return true;
+}
+
+Operand PlanBuilder::TensorOperand(int arg, int item) {
+  const int index = IndexOf(arg, item);
+  const Tensor& t = *TensorAt(index);
+  CountBytes(index);
+  return {index, 0, bound_[index].span.reach, t.dtype, t.dims, t.strides};
+}
+
+Operand PlanBuilder::ScratchOperand(const char* name, DType dtype, const Dims& dims) {
+  const int64_t count = Numel(dims);
+  int64_t bytes;
+  if (count == kOverflow || __builtin_mul_overflow(count, static_cast<int64_t>(SizeOf(dtype)), &bytes)) bytes = -1;
+  return {-1, Book(name, bytes).offset, bytes, dtype, dims, ContiguousStrides(dims)};
+}
+
+void PlanBuilder::BindOperand(const Operand& operand, const void* member) {
+  if (operand.index < 0) return AddScratch(member, operand.offset);
+  const Tensor& t = *TensorAt(operand.index);
+  AddPointer(member, {.member = 0,
+                      .group = 0,
+                      .tensor = operand.index,
+                      .offset = t.offset * static_cast<int64_t>(SizeOf(t.dtype)) + operand.offset,
+                      .bytes = operand.bytes});
+  plan_.tensors[operand.index].needs_memory = true;
+}
+
+void PlanBuilder::Bind(const Operand& operand, View& member) {
+  member.dtype = operand.dtype;
+  member.rank = operand.dims.rank();
+  if (member.rank > kMaxAxes) {
+    problem_ = Status(code::kInvalid, fmt::format("{}: tensors must have at most {} dims, got shape {}", op_.contract.op(),
+                                                  kMaxAxes, ToString(operand.dims)));
+    member.rank = 0;
+    return;
+  }
+  for (int i = 0; i < member.rank; ++i) {
+    member.dims[i] = operand.dims[i];
+    member.strides[i] = operand.strides[i];
+  }
+  BindOperand(operand, &member.data);
+}
+
+int64_t PlanBuilder::BindFound(int arg, void*& data, void*& shape) {
+  const Operand operand = TensorOperand(arg);
+  const Piece piece = Book("shape of a result", sizeof(FoundShape));
+  BindScratch(piece, shape);
+  plan_.found.push_back({operand.index, piece.offset});
+  if (Numel(operand.dims) == 0) return 0;
+  Bind(operand, data);
+  // Views that repeat elements reach less far than they have elements.
+  return std::min(Numel(operand.dims), operand.bytes / static_cast<int64_t>(SizeOf(operand.dtype)));
+}
+
+bool PlanBuilder::Overlaps(const Operand& operand, bool exact_too) const {
+  if (operand.index < 0) return false;
+  for (int other = 0; other < static_cast<int>(bound_.size()); ++other) {
+    if (other == operand.index || !bound_[operand.index].span.Meets(bound_[other].span)) continue;
+    if (exact_too || !SameElements(*TensorAt(operand.index), *TensorAt(other))) return true;
+  }
+  return false;
+}
+
+bool PlanBuilder::OverlapsAllBut(const Operand& operand, int arg) const {
+  if (operand.index < 0) return false;
+  for (int other = 0; other < static_cast<int>(bound_.size()); ++other) {
+    if (other == operand.index || !bound_[operand.index].span.Meets(bound_[other].span)) continue;
+    if (other != IndexOf(arg, 0) || !SameElements(*TensorAt(operand.index), *TensorAt(other))) return true;
+  }
+  return false;
+}
+
+void PlanBuilder::RequireApart(int arg, int item) {
+  const int output = IndexOf(arg, item);
+  const Tensor& t = *TensorAt(output);
+  const auto refuse = [&](const std::string& rule) {
+    problem_ = Status(code::kInvalid, fmt::format("{}: {} {}", op_.contract.op(), NameOf(output), rule));
+  };
+  if (OverlapsItself(t)) {
+    refuse(fmt::format("must not overlap itself, got shape {} with strides {}", ToString(t.dims), ToString(t.strides)));
+  }
+  for (int other = 0; other < static_cast<int>(bound_.size()); ++other) {
+    if (other == output || !bound_[output].span.Meets(bound_[other].span)) continue;
+    if (!plan_.tensors[other].is_written && SameElements(t, *TensorAt(other))) continue;
+    if (!ShareBytes(t, *TensorAt(other))) continue;
+    refuse(fmt::format("must be {} itself or lie apart from it, got views that overlap partly", NameOf(other)));
+  }
+}
+
 void PlanBuilder::BindAsIs(Slot slot) {
-  if (CountBytes(slot.arg)) BindDirect(slot);
+  if (CountBytes(IndexOf(slot.arg, slot.item))) BindDirect(slot);
 }
 
 void PlanBuilder::BindContiguous(Slot slot) {
-  if (!CountBytes(slot.arg)) return;
-  const Tensor& t = TensorOf(slot.arg);
-  const bool safe = !IsOutput(slot.arg) || CanWriteInPlace(slot.arg);
-  spans_[slot.arg].row_major && safe ? BindDirect(slot) : BindPacked(slot, ContiguousStrides(t.dims));
+  const int index = IndexOf(slot.arg, slot.item);
+  if (!CountBytes(index)) return;
+  const bool safe = !plan_.tensors[index].is_written || !OverlapsOthers(index, {});
+  bound_[index].span.row_major && safe ? BindDirect(slot)
+                                       : BindPacked(slot, ContiguousStrides(TensorAt(index)->dims));
 }
 
 void PlanBuilder::BindInOrderOf(const Tensor& model, Slot slot, bool as_is) {
-  if (!CountBytes(slot.arg)) return;
-  as_is && CanWriteInPlace(slot.arg) ? BindDirect(slot) : BindPacked(slot, model.strides);
+  const int index = IndexOf(slot.arg, slot.item);
+  if (!CountBytes(index)) return;
+  as_is && !OverlapsOthers(index, {}) ? BindDirect(slot) : BindPacked(slot, model.strides);
 }
 
-Status PlanBuilder::ChooseKernel(void*& scratch) {
-  ANYACL_RETURN_IF_ERROR(ChooseKernel());
-  const int64_t bytes = plan_.kernel->scratch_bytes ? plan_.kernel->scratch_bytes(plan_.params) : 0;
-  if (bytes > 0) Scratch(plan_.kernel->name, bytes, scratch);
+bool PlanBuilder::Deterministic() {
+  plan_.follows_switch = true;
+  return runtime::Determinism() != 0;
+}
+
+Status PlanBuilder::ChooseKernel(void*& scratch, const char* stem) {
+  ANYACL_RETURN_IF_ERROR(ChooseKernel(stem));
+  const Plan::Step& step = plan_.steps.back();
+  const int64_t bytes = step.kernel->scratch_bytes ? step.kernel->scratch_bytes(step.params.get()) : 0;
+  if (bytes > 0) Scratch(step.kernel->name, bytes, scratch);
   return std::move(problem_);
 }
 
-Status PlanBuilder::ChooseKernel() {
+Status PlanBuilder::ChooseKernel(const char* stem) {
   // Also those that no pointer is bound to: only an output that is not wanted may be anything.
-  for (int i = 0; i < static_cast<int>(values_.size()); ++i) {
-    if (!IsOutput(i)) RequireAddressable(i);
+  for (int i = 0; i < static_cast<int>(bound_.size()); ++i) {
+    if (!plan_.tensors[i].is_written) RequireAddressable(i);
   }
   if (!problem_.ok()) return std::move(problem_);
-  const char* stem = op_.contract.table().stem;
+  if (!stem) stem = op_.contract.table().stem;
+  Plan::Step& step = plan_.steps.back();
   const std::string_view forced = ForcedFor(stem);
   for (const Kernel& kernel : plan_.backend->Kernels(stem)) {
     if (!forced.empty() && forced != kernel.name) continue;
-    if (!kernel.fits(plan_.params)) continue;
-    plan_.kernel = &kernel;
+    if (!kernel.fits(step.params.get())) continue;
+    step.kernel = &kernel;
     if (log::Enabled(log::Level::kDebug)) [[unlikely]] {
       log::Write(log::Level::kDebug,
                  fmt::format("{}: kernel {} on {}, workspace {} bytes, {} packs, {} unpacks",
@@ -246,25 +376,38 @@ Status PlanBuilder::ChooseKernel() {
                             forced.empty() ? "" : " named ", forced, plan_.backend->name()));
 }
 
-void RunPlan(const Plan& plan, void* const* addresses, void* workspace, const Launch& launch) {
-  if (!plan.kernel) return;
-  const auto base = (reinterpret_cast<uintptr_t>(workspace) + kScratchAlign - 1) & -kScratchAlign;
-  const auto scratch = reinterpret_cast<unsigned char*>(base);
+namespace {
+
+void RunStep(const Plan::Step& step, void* const* addresses, unsigned char* scratch, const Launch& launch) {
   alignas(16) unsigned char params[kMaxParams];
-  std::memcpy(params, plan.params, plan.params_size);
-  for (int i = 0; i < plan.pointer_count; ++i) {
-    const Plan::Pointer& p = plan.pointers[i];
+  std::memcpy(params, step.params.get(), step.params_size);
+  for (const Plan::Pointer& p : step.pointers) {
     unsigned char* from = p.tensor < 0 ? scratch : static_cast<unsigned char*>(addresses[p.tensor]);
     unsigned char* address = from + p.offset;
     std::memcpy(params + p.member, &address, sizeof(address));
   }
+  step.kernel->run(params, launch);
+}
+
+}  // namespace
+
+static unsigned char* ScratchIn(const void* workspace) {
+  return reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(workspace) + kScratchAlign - 1) & -kScratchAlign);
+}
+
+const FoundShape& FoundIn(const Plan::Found& found, const void* workspace) {
+  return *reinterpret_cast<const FoundShape*>(ScratchIn(workspace) + found.scratch_offset);
+}
+
+void RunPlan(const Plan& plan, void* const* addresses, void* workspace, const Launch& launch) {
+  unsigned char* const scratch = ScratchIn(workspace);
   for (const Plan::Pack& pack : plan.packs) {
     StridedCopy copy = pack.copy;
     copy.from = static_cast<unsigned char*>(addresses[pack.tensor]) + pack.tensor_offset;
     copy.to = scratch + pack.scratch_offset;
     plan.backend->Copy(copy, launch);
   }
-  plan.kernel->run(params, launch);
+  for (const Plan::Step& step : plan.steps) RunStep(step, addresses, scratch, launch);
   for (const Plan::Pack& pack : plan.unpacks) {
     StridedCopy copy = pack.copy;
     copy.from = scratch + pack.scratch_offset;

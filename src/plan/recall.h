@@ -2,9 +2,9 @@
 // Copyright The AnyACL Authors
 //
 // Programs make the same call again and again, only with other memory. What phase 1 finds (the contract holds, this is
-// the plan) depends on everything but the addresses, and on those only in whether an output meets another tensor. So
-// every thread keeps the last plans whose outputs lie apart and that pack nothing, and takes such a plan again for
-// the next call of the same description: a third of the time of rules and planning.
+// the plan) depends on everything but the addresses, and on those only in how outputs meet other tensors. So every
+// thread keeps the last plans whose outputs lie apart from all tensors but those that they exactly are (an operation in
+// place), and takes such a plan again for the next call of the same description: a third of the time of rules and planning.
 #ifndef ANYACL_PLAN_RECALL_H_
 #define ANYACL_PLAN_RECALL_H_
 
@@ -41,6 +41,8 @@ class CallDescription {
   static bool Read(contract::ArgKind kind, const contract::Value& value, Reader& reader);
   template <class Reader>
   static bool Read(const Tensor& tensor, Reader& reader);
+  template <class Reader>
+  static bool Read(const Scalar& scalar, Reader& reader);
 
   const Operator& op_;
   const contract::Values values_;
@@ -51,15 +53,14 @@ class CallDescription {
 // What phase 1 found for such a call.
 class RememberedCall {
  public:
-  RememberedCall(std::vector<uint64_t> words, contract::Values values, const Executor& executor);
+  RememberedCall(std::vector<uint64_t> words, contract::Values values, const PlanRef& plan);
 
-  // True for a call with these words whose outputs meet no other tensor. Remembers its tensors: the next call has
-  // often the same ones, and then nothing of them is compared.
+  // True for a call with these words whose outputs meet other tensors as they did. Remembers its tensors: the next call
+  // has often the same ones, and then nothing of them is compared.
   bool Is(const CallDescription& call);
-  // True when no output meets another tensor, at the addresses of these values.
-  bool IsApart(contract::Values values) const;
-  // All but the handles and addresses of the tensors.
-  void CopyTo(Executor* executor) const;
+  // True when every output is exactly the tensors that it was, and lies apart from the others.
+  bool MeetsAsBefore(contract::Values values) const;
+  const PlanRef& plan() const { return plan_; }
 
  private:
   // A tensor of the last call.
@@ -71,24 +72,31 @@ class RememberedCall {
   // Where a tensor lies from its data pointer on, in bytes.
   struct Reach {
     int arg;
-    bool is_output;
+    int item;
+    bool is_written;
     uintptr_t begin;
     uintptr_t end;
+    int same_as;  // an output: the first reach that it exactly is, or -1; else -1
   };
   class Comparison;
+
+  const Tensor& TensorOf(const Reach& reach, contract::Values values) const;
+  bool FindSame(contract::Values values);
 
   std::vector<uint64_t> words_;
   std::vector<Seen> seen_;      // of the tensors that are given
   std::vector<Reach> reaches_;  // of the tensors that have elements
-  Plan plan_;
-  std::vector<Executor::TensorRef> tensors_;
+  bool repeats_ = true;         // outputs meet others only as what they are
+  PlanRef plan_;
+
+  friend void Remember(const CallDescription& call, const PlanRef& plan) noexcept;
 };
 
 // The plan that this thread found for an equal call, or null.
 const RememberedCall* Recall(const CallDescription& call);
 
 // After a successful phase 1.
-void Remember(const CallDescription& call, const Executor& executor) noexcept;
+void Remember(const CallDescription& call, const PlanRef& plan) noexcept;
 
 }  // namespace anyacl
 

@@ -167,8 +167,8 @@ class Backend {
   // Work is launched and runs by itself; else a thread of the host does it.
   virtual bool launches() const = 0;
 
-  // Kernels of an operator by its stem ("elu_backward"), best first, the plainest last.
-  virtual std::span<const Kernel> Kernels(const char* operator_stem) const = 0;
+  // Kernels of an operator or a family's engine by their stem ("elu_backward"), best first, the plainest last.
+  virtual std::span<const Kernel> Kernels(const char* stem) const = 0;
   virtual void Copy(const StridedCopy& copy, const Launch& launch) const = 0;
   // Launches one pass; false where the host moves the bytes itself.
   virtual bool Move(const MovePass& pass, const Launch& launch) const = 0;

@@ -24,10 +24,13 @@ Options& All() {
   return *options;
 }
 
+// Clients read this one before they ever set it, and take no other word than these two.
+std::string DefaultOf(int option) { return option == ACL_OP_JIT_COMPILE ? "disable" : ""; }
+
 std::string ValueOf(int option) {
   const std::lock_guard lock(All().mutex);
   const auto found = All().values.find(option);
-  return found == All().values.end() ? std::string() : found->second;
+  return found == All().values.end() ? DefaultOf(option) : found->second;
 }
 
 }  // namespace

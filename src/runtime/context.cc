@@ -301,6 +301,8 @@ Status FindContext(const char* function, void* handle, Context** context) {
 
 }  // namespace
 
+int64_t Determinism() { return EffectiveOption(ACL_OPT_DETERMINISTIC); }
+
 int64_t EffectiveOption(int option) {
   if (Context* context = Selected()) {
     const Context::Option& own = context->options[option];

@@ -222,13 +222,17 @@ aclError aclrtResetDeviceForce(int32_t deviceId) {
 
 aclError aclrtGetDevice(int32_t* deviceId) {
   constexpr const char* kName = "aclrtGetDevice";
-  return AclBorder(kName, [&]() -> Status {
+  // Programs ask whether a device is selected at all: "none" is an answer, which must not stay behind as the cause of
+  // a later failure.
+  bool none = false;
+  const aclError result = AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "deviceId", deviceId));
-    Context* context = nullptr;
-    ANYACL_RETURN_IF_ERROR(RequireContext(kName, &context));
-    *deviceId = context->device;
+    const Context* const context = CurrentContext();
+    none = !context;
+    if (context) *deviceId = context->device;
     return Status();
   });
+  return none ? code::kRtContextNull : result;
 }
 
 aclError aclrtGetDeviceCount(uint32_t* count) {

@@ -127,6 +127,7 @@ Status Free(const char* function, const char* argument, void* address, MemoryKin
 Status RegisterHost(const char* function, void* pointer, uint64_t size) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "ptr", pointer));
   ANYACL_RETURN_IF_ERROR(CheckSize(function, size));
+  if (MemoryMap::Get().MarkRegistered(pointer, size)) return {};
   const uintptr_t begin = AddressOf(pointer);
   if (begin % kHostPage != 0) {
     return Fail(code::kRtParamInvalid, function, "ptr must be aligned to 4096 bytes, got {}",
@@ -145,8 +146,10 @@ Status RegisterHost(const char* function, void* pointer, uint64_t size) {
   block.bytes = block.usable = size;
   block.memory = &CurrentBackend().memory();
   if (!MemoryMap::Get().Insert(block)) {
+    const Place place = MemoryMap::Get().Locate(pointer);
     return Fail(code::kRtHostRegistered, function,
-                "ptr must not be registered already, got {} bytes at {}", size, pointer);
+                "ptr must not be registered already, got {} bytes at {}, which is in {}", size,
+                pointer, place.block ? Describe(place.block->kind) : "front of registered memory");
   }
   if (block.memory->RegisterHost(pointer, size)) return {};
   MemoryMap::Get().Remove(pointer, MemoryKind::kRegistered);
@@ -275,6 +278,7 @@ aclError aclrtHostUnregister(void* ptr) {
   constexpr const char* kName = "aclrtHostUnregister";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "ptr", ptr));
+    if (MemoryMap::Get().UnmarkRegistered(ptr)) return {};
     if (const auto block = MemoryMap::Get().Remove(ptr, MemoryKind::kRegistered)) {
       block->memory->UnregisterHost(ptr);
       return {};
@@ -355,7 +359,6 @@ aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo* memUsageInfo,
 aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttributes* attributes) {
   constexpr const char* kName = "aclrtPointerGetAttributes";
   return AclBorder(kName, [&]() -> Status {
-    ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "ptr", ptr));
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "attributes", attributes));
     const Place place = MemoryMap::Get().Locate(ptr);
     *attributes = {};

@@ -31,6 +31,7 @@ struct Block {
   size_t usable = 0;  // that may be touched, the tail included
   int device = 0;
   DeviceMemory* memory = nullptr;
+  bool registered = false;  // pinned memory that the caller has registered, too
 };
 
 // What is known of an address. Without a block it is the caller's own, pageable memory.
@@ -56,7 +57,11 @@ class MemoryMap {
 
   // False, and nothing changed, when it overlaps a block that is already there. Fresh memory where
   // registered memory used to be proves that the caller unmapped that without telling us.
-  bool Insert(const Block& block);
+  bool Insert(Block block);
+
+  // Marks a pinned block, which needs nothing more, as registered or not; false when none that can be begins there.
+  bool MarkRegistered(const void* begin, uint64_t bytes);
+  bool UnmarkRegistered(const void* begin);
   // The block of that kind that begins exactly there.
   std::optional<Block> Remove(const void* begin, MemoryKind kind);
   Place Locate(const void* address) const;
@@ -70,7 +75,7 @@ class MemoryMap {
  private:
   const Block* FindLocked(uintptr_t address) const;
   bool IsFreeLocked(uintptr_t begin, size_t bytes) const;
-  void ForgetRegisteredLocked(uintptr_t begin, size_t bytes);
+  void CutRegisteredLocked(uintptr_t begin, size_t bytes);
   void CountLocked(int device, int64_t bytes);
 
   mutable std::mutex mutex_;

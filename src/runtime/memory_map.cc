@@ -89,9 +89,16 @@ MemoryMap& MemoryMap::Get() {
   return *map;
 }
 
-bool MemoryMap::Insert(const Block& block) {
+// Programs register whole pages, and what follows their memory in its last page may be a small block of ours: the
+// registration then ends where the block begins, whichever comes first.
+bool MemoryMap::Insert(Block block) {
   const std::lock_guard lock(mutex_);
-  if (block.kind != MemoryKind::kRegistered) ForgetRegisteredLocked(block.begin, block.usable);
+  if (block.kind != MemoryKind::kRegistered) {
+    CutRegisteredLocked(block.begin, block.usable);
+  } else if (const auto next = blocks_.upper_bound(block.begin);
+             next != blocks_.end() && next->second.kind != MemoryKind::kRegistered) {
+    block.usable = block.bytes = std::min(block.usable, next->first - block.begin);
+  }
   if (!IsFreeLocked(block.begin, block.usable)) return false;
   blocks_.emplace(block.begin, block);
   if (block.kind == MemoryKind::kDevice)
@@ -107,6 +114,23 @@ std::optional<Block> MemoryMap::Remove(const void* begin, MemoryKind kind) {
   blocks_.erase(found);
   if (kind == MemoryKind::kDevice) CountLocked(block.device, -static_cast<int64_t>(block.bytes));
   return block;
+}
+
+bool MemoryMap::MarkRegistered(const void* begin, uint64_t bytes) {
+  constexpr size_t kPage = 4096;
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(AddressOf(begin));
+  if (found == blocks_.end() || found->second.kind != MemoryKind::kPinned) return false;
+  Block& block = found->second;
+  if (block.registered || bytes > (block.usable + kPage - 1) / kPage * kPage) return false;
+  block.registered = true;
+  return true;
+}
+
+bool MemoryMap::UnmarkRegistered(const void* begin) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(AddressOf(begin));
+  return found != blocks_.end() && std::exchange(found->second.registered, false);
 }
 
 Place MemoryMap::Locate(const void* address) const {
@@ -155,12 +179,17 @@ bool MemoryMap::IsFreeLocked(uintptr_t begin, size_t bytes) const {
   return next == blocks_.end() || next->first - begin >= bytes;
 }
 
-void MemoryMap::ForgetRegisteredLocked(uintptr_t begin, size_t bytes) {
+void MemoryMap::CutRegisteredLocked(uintptr_t begin, size_t bytes) {
   auto block = blocks_.lower_bound(begin);
   if (block != blocks_.begin() && FindLocked(begin)) block = std::prev(blocks_.upper_bound(begin));
   while (block != blocks_.end() && block->second.kind == MemoryKind::kRegistered &&
          (block->first <= begin || block->first - begin < bytes)) {
-    block = blocks_.erase(block);
+    if (block->first < begin) {
+      block->second.usable = block->second.bytes = begin - block->first;
+      ++block;
+    } else {
+      block = blocks_.erase(block);
+    }
   }
 }
 

@@ -274,7 +274,7 @@ void Put(char* field, size_t size, const char* text) {
 }  // namespace anyacl::runtime
 
 using anyacl::AclBorder;
-using anyacl::Border;
+using anyacl::AclnnBorder;
 using anyacl::Status;
 using namespace anyacl::runtime;  // NOLINT: the C functions of this room
 namespace code = anyacl::code;
@@ -415,7 +415,7 @@ aclError aclsysGetVersionNum(char* pkgName, int32_t* versionNum) {
 // The file is read so that a wrong path shows, but nothing in it matters here.
 aclnnStatus aclnnInit(const char* configPath) {
   constexpr const char* kName = "aclnnInit";
-  return Border(kName, anyacl::kAclnnBorder, [&]() -> Status {
+  return AclnnBorder(kName, [&]() -> Status {
     if (!configPath || !*configPath) return Status();
     std::string text;
     nlohmann::json config;

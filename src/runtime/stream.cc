@@ -314,4 +314,18 @@ Status Submit(void* stream_handle, const Work& work) {
   return stream->Submit(work, Where::kAnywhere, nullptr);
 }
 
+Status SubmitAndWait(void* stream_handle, const Work& work, bool* submitted) {
+  Stream* stream = nullptr;
+  ANYACL_RETURN_IF_ERROR(ResolveForSubmit(work.label, stream_handle, &stream));
+  ANYACL_RETURN_IF_ERROR(ForbidWhenCaptured(work.label, *stream));
+  if (stream->OnOwnThread()) {
+    return Fail(code::kRtStreamContext, work.label, "waits for its result and cannot be called from a callback of its stream");
+  }
+  uint64_t sequence = 0;
+  ANYACL_RETURN_IF_ERROR(stream->Submit(work, Where::kAnywhere, &sequence));
+  *submitted = true;
+  if (stream->WaitFor(sequence, kForever) == WaitResult::kReached) return Status();
+  return Fail(code::kRtStreamAbort, work.label, "the stream was aborted before the result was there");
+}
+
 }  // namespace anyacl::runtime

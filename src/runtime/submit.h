@@ -13,10 +13,17 @@ namespace anyacl::runtime {
 // Backend of the calling thread's current device; of device 0 when none was selected. Never null.
 const Backend& CurrentBackend();
 
+// What ACL_OPT_DETERMINISTIC is for the calling thread's context.
+int64_t Determinism();
+
 // Puts work on a stream (null: the default stream of the current context) and returns without waiting
 // for it, except that small work may run here and now when the stream is idle. Allocates nothing once
 // the stream is warm. On failure the work was neither run nor released: the caller still owns it.
 Status Submit(void* stream_handle, const Work& work);
+
+// The same, and waits until it is done. A stream that is captured refuses it. *submitted: as Submit would have succeeded,
+// so that the caller does not own the work any more.
+Status SubmitAndWait(void* stream_handle, const Work& work, bool* submitted);
 
 }  // namespace anyacl::runtime
 

@@ -109,13 +109,13 @@ Status CheckProp(const char* function, const aclrtPhysicalMemProp* prop) {
     return Fail(code::kAclInvalidParam, function, "prop->memAttr must be 0 to 17, got {}", attr);
   }
   if (IsGigabytePage(attr)) {
-    return Fail(code::kRtNotSupported, function,
+    return Fail(code::kAclNotSupported, function,
                 "prop->memAttr {} asks for 1 GiB pages, which are "
                 "not supported",
                 attr);
   }
   if (Number(prop->location.type) != ACL_MEM_LOCATION_TYPE_DEVICE) {
-    return Fail(code::kRtNotSupported, function, "prop->location.type must be 1 (device), got {}",
+    return Fail(code::kAclNotSupported, function, "prop->location.type must be 1 (device), got {}",
                 Number(prop->location.type));
   }
   return RequireDevice(function, prop->location.id);
@@ -249,10 +249,6 @@ Status UnmapMem(const char* function, void* address) {
   return Status();
 }
 
-Status NotSupported(const char* function) {
-  return Fail(code::kRtNotSupported, function, "sharing memory between processes is not supported");
-}
-
 }  // namespace
 }  // namespace anyacl::runtime
 
@@ -315,38 +311,4 @@ aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop,
     *granularity = CurrentBackend().memory().Granularity();
     return Status();
   });
-}
-
-aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle, aclrtMemHandleType, uint64_t,
-                                         uint64_t*) {
-  return AclBorder("aclrtMemExportToShareableHandle",
-                   [] { return NotSupported("aclrtMemExportToShareableHandle"); });
-}
-
-aclError aclrtMemImportFromShareableHandle(uint64_t, int32_t, aclrtDrvMemHandle*) {
-  return AclBorder("aclrtMemImportFromShareableHandle",
-                   [] { return NotSupported("aclrtMemImportFromShareableHandle"); });
-}
-
-aclError aclrtMemSetPidToShareableHandle(uint64_t, int32_t*, size_t) {
-  return AclBorder("aclrtMemSetPidToShareableHandle",
-                   [] { return NotSupported("aclrtMemSetPidToShareableHandle"); });
-}
-
-aclError aclrtIpcMemGetExportKey(void*, size_t, char*, size_t, uint64_t) {
-  return AclBorder("aclrtIpcMemGetExportKey",
-                   [] { return NotSupported("aclrtIpcMemGetExportKey"); });
-}
-
-aclError aclrtIpcMemClose(const char*) {
-  return AclBorder("aclrtIpcMemClose", [] { return NotSupported("aclrtIpcMemClose"); });
-}
-
-aclError aclrtIpcMemImportByKey(void**, const char*, uint64_t) {
-  return AclBorder("aclrtIpcMemImportByKey", [] { return NotSupported("aclrtIpcMemImportByKey"); });
-}
-
-aclError aclrtIpcMemSetImportPid(const char*, int32_t*, size_t) {
-  return AclBorder("aclrtIpcMemSetImportPid",
-                   [] { return NotSupported("aclrtIpcMemSetImportPid"); });
 }

@@ -333,6 +333,48 @@ TEST(Rules, AMaskByteOtherThanOneIsTrue) {
       "y must have at most 1 dims when mask[1] is true, got shape [3, 12] with 2");
 }
 
+TEST(Rules, TheShapeOfATensorThatIsAbsent) {
+  ExpectFine(SameShape("y", "w"), [](CallSpec& c) { c.args[kW].null = true; });
+}
+
+TEST(Rules, TrailingDims) {
+  ExpectFine(Tail("w", "x"), [](CallSpec&) {});
+  ExpectBroken(Tail("w", "x"), [](CallSpec& c) { c.args[kW].tensor = TensorOf({3}); }, 161002,
+               "w must be the trailing dims of x, got [3] and x [3, 12]");
+  ExpectBroken(Tail("w", "x"), [](CallSpec& c) { c.args[kW].tensor = TensorOf({1, 3, 12}); }, 161002,
+               "w must be the trailing dims of x, got [1, 3, 12] and x [3, 12]");
+  ExpectFine(Tail("axes", "x"), [](CallSpec& c) { c.args[kAxes].ints.values = {3, 12}; });
+  ExpectBroken(Tail("axes", "x"), [](CallSpec&) {}, 161002, "axes must be the trailing dims of x, got [0, 1] and x [3, 12]");
+  ExpectFine(KeepDims("y", "x", "w"), [](CallSpec& c) { c.args[kY].tensor = TensorOf({3, 1}); });
+  ExpectFine(KeepDims("y", "x", "axes"), [](CallSpec& c) { c.args[kY].tensor = TensorOf({1, 1}); });
+  ExpectFine(KeepDimsOrEmpty("y", "x", "w"), [](CallSpec& c) { c.args[kY].tensor = TensorOf({0}); });
+  ExpectFine(ShapeOf("y", "axes"), [](CallSpec& c) { c.args[kAxes].ints.values = {3, 12}; });
+  ExpectBroken(ShapeOf("y", "axes"), [](CallSpec&) {}, 161002, "y must have the shape axes = [0, 1], got [3, 12]");
+  ExpectBroken(KeepDims("y", "x", "w"), [](CallSpec&) {}, 161002,
+               "y must have the shape of x with 1 for each axis of w, got [3, 12] and x [3, 12]");
+}
+
+TEST(Rules, DimsOfZeroAndHalves) {
+  ExpectFine(NotEmpty("x"), [](CallSpec&) {});
+  ExpectBroken(NotEmpty("x"), [](CallSpec& c) { c.args[kX].tensor = TensorOf({3, 0}); }, 161002,
+               "x must have no dim of 0, got shape [3, 0]");
+  const auto last = [](CallSpec& c) { c.args[kGroup].integer = -1; };
+  ExpectFine(EvenAxis("x", "group"), last);
+  ExpectBroken(EvenAxis("x", "group"), [](CallSpec& c) { c.args[kGroup].integer = 0; }, 161002,
+               "x must have an even size along group, got shape [3, 12] and group 0");
+  ExpectFine(Halved("y", "x", "group"), [&](CallSpec& c) {
+    last(c);
+    c.args[kY].tensor = TensorOf({3, 6});
+  });
+  ExpectBroken(Halved("y", "x", "group"), last, 161002,
+               "y must have the shape of x with half the size along group = [3, 6], got [3, 12]");
+  ExpectFine(EvenAxis("x"));
+  ExpectBroken(EvenAxis("x"), [](CallSpec& c) { c.args[kX].tensor = TensorOf({3, 5}); }, 161002,
+               "x must have an even last dim, got shape [3, 5]");
+  ExpectBroken(Halved("y", "x"), [](CallSpec&) {}, 161002,
+               "y must have the shape of x with half the last dim = [3, 6], got [3, 12]");
+}
+
 TEST(Rules, AcceptIfEmptyEndsTheChecks) {
   const Contract contract = Toy({AcceptIfEmpty({"x", "y"}), Rank("x", 0, 1)});
   const CallSpec full = Valid();
@@ -359,7 +401,9 @@ TEST(Rules, TheFirstBrokenRuleAnswers) {
 TEST(Rules, DeadHandlesAnswerBeforeEverything) {
   const Contract contract = Toy({NotNull("x"), NotNull("w")});
   const CallSpec call = With([](CallSpec& c) { c.args[kX].null = true; });
-  std::vector<Value> values = call.Bind(contract);
+  const BoundCall bound = call.Bind(contract);
+  const Values alive = bound;
+  std::vector<Value> values(alive.begin(), alive.end());
   values[kMask].state = Value::State::kDead;
   const Status status = contract.Check(values, Product::kAscend950);
   EXPECT_EQ(status.code(), 161002);

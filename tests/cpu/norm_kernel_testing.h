@@ -13,6 +13,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/dtype.h"
@@ -23,11 +24,11 @@ namespace anyacl::cpu {
 
 using Bytes = std::vector<unsigned char>;
 
-inline const Kernel& KernelNamed(const char* op, const std::string& name) {
+inline const Kernel& KernelNamed(const char* op, std::string_view name) {
   for (const Kernel& kernel : CpuBackend().Kernels(op)) {
     if (kernel.name == name) return kernel;
   }
-  throw std::runtime_error(name);
+  throw std::runtime_error(std::string(name));
 }
 
 // `count` elements that start `shift` elements behind a 64-byte line, guard bytes on both sides.

@@ -9,13 +9,14 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "acl/acl.h"
 #include "aclnn/aclnn_base.h"
 #include "core/tensor.h"
 #include "harness/cases.h"
-#include "ops/operators.h"
+#include "operators_with_cases.h"
 
 namespace anyacl::fuzz {
 namespace {
@@ -45,6 +46,11 @@ class Source {
     return *data_++;
   }
   int Below(int n) { return Byte() % n; }
+  template <class T>
+  T AnyOf(std::span<const T> items) {  // which may be more than a byte can tell apart
+    const size_t high = Byte();
+    return items[(high << 8 | Byte()) % items.size()];
+  }
   bool Chance(int one_in) { return Byte() % one_in == 0; }
   uint64_t Word() {
     uint64_t word = 0;
@@ -370,7 +376,7 @@ class World {
   // ---- operators ----
 
   void PhaseOne() {
-    const Operator& op = *Operators()[in_.Below(static_cast<int>(Operators().size()))];
+    const Operator& op = *in_.AnyOf(Operators());
     std::vector<RawArg> args(op.contract.args().size());
     bool tame = true;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -379,6 +385,11 @@ class World {
         args[i].handle = Pick(tensors_);
         const auto known = tensors_.find(const_cast<void*>(args[i].handle));
         tame = tame && known != tensors_.end() && known->second.tame;
+      } else if (arg.is_tensor_list()) {
+        args[i].handle = Pick(lists_);
+        tame = false;  // nobody wrote down what is in it
+      } else if (arg.kind == contract::ArgKind::kString) {
+        args[i].handle = in_.Chance(4) ? nullptr : "none";
       } else if (arg.kind == contract::ArgKind::kScalar) {
         args[i].handle = Pick(scalars_);
       } else if (arg.is_array()) {
@@ -395,7 +406,7 @@ class World {
     uint64_t size = 77;
     void* executor = &size;
     const bool no_size = in_.Chance(32), no_executor = in_.Chance(32);
-    const int32_t status = op.get_workspace_size(args.data(), no_size ? nullptr : &size,
+    const int32_t status = op.entry->get_workspace_size(args.data(), no_size ? nullptr : &size,
                                                  no_executor ? nullptr : &executor);
     // Where the tensors are looked at first, a dead one answers before the result pointers do.
     const bool first = op.contract.table().result_pointers == contract::ResultPointers::kFirst;
@@ -425,7 +436,7 @@ class World {
     }
     if (size > kMaxWorkspace) return;
     void* const workspace = size > 0 && !in_.Chance(16) ? WorkspaceOf(size) : nullptr;
-    const int32_t status = op->run(workspace, size, executor, Pick(streams_));
+    const int32_t status = op->entry->run(workspace, size, executor, Pick(streams_));
     if (status != 0) return;
     Expect(known != executors_.end(), "an executor that was never made ran");
     ++runs_;
@@ -468,7 +479,8 @@ class World {
 
   // A valid call from its objects to its end, because chance alone seldom makes one.
   void CompleteCall() {
-    const Operator& op = *Operators()[in_.Below(static_cast<int>(Operators().size()))];
+    static const std::vector<const Operator*> operators = OperatorsWithCases();
+    const Operator& op = *in_.AnyOf(std::span<const Operator* const>(operators));
     const harness::OperatorCases& cases = harness::CasesOf(op.contract.op());
     const auto& types = cases.types[in_.Below(static_cast<int>(cases.types.size()))];
     harness::Random random(in_.Word());

@@ -17,7 +17,7 @@
 #include "harness/cases.h"
 #include "harness/data.h"
 #include "harness/session.h"
-#include "ops/operators.h"
+#include "operators_with_cases.h"
 
 namespace anyacl {
 namespace {
@@ -28,7 +28,7 @@ using harness::Data;
 using harness::TypeChoice;
 
 // The operators with this rule; the others round once.
-const Operator* const kRoundTwice[] = {&EluBackwardOperator()};
+const Operator* const kRoundTwice[] = {&OperatorNamed("aclnnEluBackward")};
 
 const TypeChoice& SameTypes(const harness::OperatorCases& cases, DType input) {
   for (const TypeChoice& types : cases.types) {

@@ -6,6 +6,8 @@
 //   numeric_test --only='aclnnEluBackward|sliced|FLOAT16|hostile|vector|AVX2'
 // Fewer and shorter cases, for tools that slow everything down, as compute-sanitizer does:
 //   numeric_test --brief
+// One family of operators alone:
+//   numeric_test --family=norm
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +23,7 @@
 #include "harness/data.h"
 #include "harness/session.h"
 #include "numeric/references.h"
-#include "ops/operators.h"
+#include "operators_with_cases.h"
 #include "plan/plan.h"
 #include "run_tests.h"
 #include "runtime/submit.h"
@@ -196,7 +198,7 @@ class NumericTest : public testing::Test {
   }
 
   void ExpectEveryKernelSeen() {
-    for (const Operator* op : Operators()) {
+    for (const Operator* op : OperatorsWithCases()) {
       for (const Kernel& kernel : runtime::CurrentBackend().Kernels(op->contract.table().stem)) {
         EXPECT_TRUE(seen_.count(&kernel)) << op->contract.op() << ": no case fits " << kernel.name;
       }
@@ -209,7 +211,7 @@ class NumericTest : public testing::Test {
 };
 
 TEST_F(NumericTest, EveryResultIsCloseToTheReference) {
-  for (const Operator* op : Operators()) {
+  for (const Operator* op : OperatorsWithCases()) {
     const harness::OperatorCases& cases = harness::CasesOf(op->contract.op());
     for (const Case& row : cases.cases) {
       for (const TypeChoice& types : cases.types) CheckCase(*op, cases, row, types);
@@ -231,5 +233,6 @@ int main(int argc, char** argv) {
     if (std::string(argv[i]).rfind(flag, 0) == 0) anyacl::numeric::only = argv[i] + flag.size();
     if (std::string(argv[i]) == "--brief") anyacl::numeric::brief = true;
   }
+  anyacl::TakeArguments(argc, argv);
   return anyacl::RunTests();
 }

@@ -3,13 +3,17 @@
 # Copyright The AnyACL Authors
 """Tests of the installed tree. One of them by name:  package_test.py layout|symbols|loading|addresses|..."""
 import argparse
+import base64
+import hashlib
 import importlib.util
 import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -51,7 +55,7 @@ def layout(args):
     prefix, arch = args.prefix, os.uname().machine
     for real in ("include", "lib64"):
         check((prefix / real).is_dir() and not (prefix / real).is_symlink(), f"{real} is not a real folder")
-        for link in (f"{arch}-linux/{real}", f"runtime/{real}", f"acllib/{real}"):
+        for link in (f"{arch}-linux/{real}", f"runtime/{real}", f"compiler/{real}", f"acllib/{real}"):
             check((prefix / link).resolve() == prefix / real, f"{link} does not lead to {real}")
     for name in ("set_env.sh", "set_env.csh", "set_env.fish", "bin/setenv.bash", "bin/anyacl-config", "bin/anyacl-c++",
                  "lib64/cmake/AnyACL/AnyACLConfig.cmake", "lib64/pkgconfig/anyacl.pc", "share/doc/anyacl/LICENSE",
@@ -59,6 +63,10 @@ def layout(args):
                  "share/doc/anyacl/licenses/nlohmann-json.txt", "share/doc/anyacl/licenses/CLI11.txt",
                  "share/info/runtime/version.info", "include/version/cann_version.h", "opp", "python/site-packages"):
         check((prefix / name).exists(), f"{name} is missing")
+    told = [line.split("=")[1] for path in prefix.rglob("ascend_*_install.info")  # as torch_npu looks for it
+            for line in path.read_text(encoding="utf-8").splitlines() if "version" in line]
+    check(told == re.findall(r"^version=(.*)$", (prefix / "share/info/runtime/version.info").read_text(), re.MULTILINE),
+          f"the install.info files say {told}")
     for path in prefix.rglob("*"):
         if path.is_symlink():
             check(not os.path.isabs(os.readlink(path)), f"{path} is an absolute link")
@@ -162,7 +170,7 @@ def addresses(args):
         "  return wrong ? 1 : 0;", "}", ""]), encoding="utf-8")
     lib64 = args.prefix / "lib64"
     run([args.cxx, "-std=c++11", "-Wall", "-Wextra", "-Werror", source, "-o", program, f"-I{args.prefix}/include",
-         f"-L{lib64}", "-lascendcl", "-lnnopbase", "-lopapi", "-lacl_op_compiler", "-lacl_cblas"])
+         f"-L{lib64}", "-lascendcl", "-lnnopbase", "-lopapi", "-lacl_op_compiler", "-lacl_cblas", "-lge_runner"])
     run([program], LD_LIBRARY_PATH=str(lib64))
     run([program], LD_LIBRARY_PATH=str(lib64), LD_BIND_NOW="1")
 
@@ -264,6 +272,10 @@ def environment(args):
     check(lines[0] == f"{prefix}/bin:/usr/bin:/bin", f"PATH is {lines[0]}")
     check(lines[1] == f"{prefix}/lib64", f"LD_LIBRARY_PATH is {lines[1]}")
     check(lines[5:] == [str(prefix), str(prefix), f"{prefix}/opp"], f"ASCEND_*: {lines[5:]}")
+    tool = shlex.quote(str(prefix / "bin/anyacl"))
+    if (prefix / "bin/anyacl").exists():
+        text = run(["bash", "-c", f"{tool} run -- {tool} run -- bash -c '{show}'"], PATH="/usr/bin:/bin")
+        check(text == expected, f"anyacl run gives\n{text}instead of\n{expected}")
     text = run(["bash", "-c", f"source {file}; echo $LD_LIBRARY_PATH"], LD_LIBRARY_PATH=f"/a:{prefix}/lib64:/b:{prefix}/lib64")
     check(text == f"{prefix}/lib64:/a:/b\n", f"older entries stay: {text}")
     text = run(["bash", "-c", f"source {file}; declare -p; declare -F"])
@@ -282,8 +294,73 @@ def environment(args):
         check(text == expected, f"{shell} gives\n{text}instead of\n{expected}")
 
 
+# --- the Python wheel -----------------------------------------------------------------------------------------------
+def wheel(args):
+    packer = HERE.parents[1] / "packaging/wheel.py"
+    shutil.rmtree(args.work, ignore_errors=True)
+    site = args.work / "site"
+    made = [Path(run([sys.executable, packer, args.prefix, args.work / turn, "1.2.3"]).strip()) for turn in ("a", "b")]
+    check(made[0].read_bytes() == made[1].read_bytes(), "the same tree makes two different wheels")
+    check(re.fullmatch(r"anyacl-1\.2\.3-py3-none-manylinux_2_\d+_%s\.whl" % os.uname().machine, made[0].name),
+          f"the wheel is called {made[0].name}")
+    with zipfile.ZipFile(made[0]) as archive:
+        check(archive.testzip() is None, "the wheel is damaged")
+        for entry in archive.infolist():
+            mode = entry.external_attr >> 16
+            check(stat.S_ISREG(mode), f"{entry.filename} is no plain file")
+            archive.extract(entry, site)
+            (site / entry.filename).chmod(mode & 0o777)
+    info = site / "anyacl-1.2.3.dist-info"
+    listed = {row.split(",")[0]: row.split(",")[1:] for row in (info / "RECORD").read_text().splitlines()}
+    there = {p.relative_to(site).as_posix() for p in site.rglob("*") if p.is_file()}
+    check(set(listed) == there, f"RECORD and the files differ: {sorted(set(listed) ^ there)}")
+    for name, (digest, size) in listed.items():
+        data = (site / name).read_bytes()
+        own = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        check(name.endswith("/RECORD") or (digest, int(size)) == (f"sha256={own}", len(data)), f"RECORD is wrong about {name}")
+    newest = max((int(b), int(a)) for p in site.rglob("*") if p.is_file() and p.read_bytes()[:4] == b"\x7fELF"
+                 for a, b in re.findall(r"GLIBC_(\d+)\.(\d+)", run(["readelf", "-VW", p])))
+    check(f"manylinux_2_{newest[0]}_" in made[0].name, f"glibc {newest} is needed by {made[0].name}")
+    root = site / "anyacl/prefix"
+    for name in ("lib64/libascendcl.so", "lib64/libhccl.so", "runtime", "compiler", "opp/vendors", "include/acl/acl.h",
+                 "set_env.sh", "bin/anyacl"):
+        check((root / name).exists(), f"the wheel lacks {name}")
+    # A process that activates it finds every library by its bare name, one state behind all, and hands it on.
+    script = args.work / "client.py"
+    script.write_text("""
+import ctypes, os, subprocess, sys
+import anyacl
+root = anyacl.activate()
+assert anyacl.activate() == root == anyacl.prefix()
+acl, opapi = ctypes.CDLL("libascendcl.so"), ctypes.CDLL("libopapi.so")
+assert acl.aclInit(None) == 0 and acl.aclInit(None) == 100002
+assert acl.aclrtSetDevice(0) == 0
+assert ctypes.cast(opapi.aclnnEluBackward, ctypes.c_void_p).value
+maps = {line.split()[-1] for line in open("/proc/self/maps") if "libanyacl.so" in line}
+assert maps == {f"{root}/lib64/libanyacl.so"}, maps
+assert os.environ["ASCEND_HOME_PATH"] == str(root)
+subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL('libhccl.so')"], check=True)
+sys.modules["torch_npu"] = None
+anyacl._loaded.clear()
+try:
+    anyacl.activate()
+except RuntimeError as problem:
+    assert "before torch_npu" in str(problem)
+else:
+    sys.exit("too late, and not told")
+print("fine")
+""", encoding="utf-8")
+    check(run([sys.executable, script], PYTHONPATH=str(site)).endswith("fine\n"), "the client says something else")
+    (root / "bin/anyacl").chmod(0o644)  # as some installers leave it
+    console = [sys.executable, "-c", "import sys, anyacl; sys.argv = ['anyacl'] + sys.argv[1:]; anyacl.main()"]
+    text = run([*console, "run", "--", sys.executable, "-c", "import ctypes; print(ctypes.CDLL('libascendcl.so'))"],
+               PYTHONPATH=str(site))
+    check("libascendcl.so" in text, f"anyacl run gives {text}")
+    check(run([*console, "--version"], PYTHONPATH=str(site)).startswith("AnyACL "), "anyacl --version")
+
+
 def main():
-    tests = {f.__name__: f for f in (layout, symbols, loading, addresses, programs, environment)}
+    tests = {f.__name__: f for f in (layout, symbols, loading, addresses, programs, environment, wheel)}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("test", choices=tests)
     for name in ("prefix", "work", "names", "table", "headers"):

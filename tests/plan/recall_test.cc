@@ -5,6 +5,7 @@
 // a new thread tells what phase 1 finds without one.
 #include "plan/recall.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +17,7 @@
 #include "harness/call.h"
 #include "harness/session.h"
 #include "thread_end.h"
-#include "ops/operators.h"
+#include "operators_with_cases.h"
 #include "runtime/submit.h"
 
 namespace anyacl {
@@ -27,26 +28,23 @@ constexpr Product kProduct = Product::kAscend950;
 // Everything of an executor but its life, as text.
 std::string Describe(const aclOpExecutor* handle) {
   const Executor& e = *Executors().Get(handle);
-  const Plan& p = e.plan;
+  const Plan& p = *e.plan;
   const auto bytes = [](const void* from, size_t size) {
     return std::string(static_cast<const char*>(from), size);
   };
-  std::string text = p.op->contract.op();
-  text += p.kernel ? p.kernel->name : "nothing";
-  text += bytes(&p.workspace_bytes, sizeof(p.workspace_bytes)) +
-          bytes(&p.cost_bytes, sizeof(p.cost_bytes));
-  text += bytes(p.params, p.params_size);
-  for (int i = 0; i < p.pointer_count; ++i) {
-    const Plan::Pointer& pointer = p.pointers[i];
-    text += std::to_string(pointer.member) + ' ' + std::to_string(pointer.tensor) + ' ' +
-            std::to_string(pointer.offset) + ' ';
+  std::string text = fmt::format("{} {} {}", p.op->contract.op(), p.workspace_bytes, p.cost_bytes);
+  for (const Plan::Step& step : p.steps) {
+    text += fmt::format("\n{} ", step.kernel->name) + bytes(step.params.get(), step.params_size);
+    for (const Plan::Pointer& pointer : step.pointers) {
+      text += fmt::format(" {}={}+{} {} {}", pointer.member, pointer.tensor, pointer.offset, pointer.bytes, pointer.group);
+    }
   }
-  text += std::to_string(p.packs.size()) + ' ' + std::to_string(p.unpacks.size());
-  for (int i = 0; i < e.tensor_count; ++i) {
-    const Executor::TensorRef& t = e.tensors[i];
-    text += t.name + bytes(&t.handle, sizeof(t.handle)) + bytes(&t.address, sizeof(t.address)) +
-            char('0' + t.given) + char('0' + t.is_output) + char('0' + t.needs_memory) +
-            std::to_string(t.alignment);
+  text += fmt::format("\n{} {}", p.packs.size(), p.unpacks.size());
+  for (size_t i = 0; i < p.tensors.size(); ++i) {
+    const TensorFacts& t = p.tensors[i];
+    text += fmt::format("\n{}[{}] {} {} {} {} {} {} {}", t.name, t.item, t.arg, t.in_list, t.given, t.is_read,
+                        t.is_written, t.needs_memory, t.alignment);
+    text += fmt::format(" {} {}", e.tensors[i].handle, e.tensors[i].address);
   }
   return text;
 }
@@ -78,7 +76,7 @@ void ExpectOnePlan(const Operator& op, const harness::OperatorCases& cases,
 
 TEST(RecallTest, EveryCaseGetsThePlanOfANewThread) {
   const harness::Session session;
-  for (const Operator* op : Operators()) {
+  for (const Operator* op : OperatorsWithCases()) {
     const harness::OperatorCases& cases = harness::CasesOf(op->contract.op());
     for (const harness::Case& row : cases.cases) {
       if (row.Has("large")) continue;
@@ -88,13 +86,23 @@ TEST(RecallTest, EveryCaseGetsThePlanOfANewThread) {
 }
 
 // The values of a call whose tensors lie one behind the other, from `base` on.
-std::vector<contract::Value> Laid(const Operator& op, contract::CallSpec* spec, uintptr_t base,
+contract::BoundCall Laid(const Operator& op, contract::CallSpec* spec, uintptr_t base,
                                   uintptr_t step) {
   for (contract::ArgSpec& arg : spec->args) {
     arg.tensor.data = reinterpret_cast<void*>(base);
     base += step;
   }
   return spec->Bind(op.contract);
+}
+
+// As phase 1 does.
+void PlanOnce(const Operator& op, contract::Values values) {
+  const Backend& backend = runtime::CurrentBackend();
+  auto* const plan = new Plan;
+  const PlanRef owner(plan);
+  PlanBuilder builder(op, values, backend, plan);
+  ASSERT_TRUE(op.plan(values, builder).ok());
+  Remember({op, values, backend, kProduct}, owner);
 }
 
 bool IsKnown(const Operator& op, contract::Values values) {
@@ -167,15 +175,12 @@ bool IsSameCall(const Operator& op, const contract::CallSpec& a, const contract:
 
 TEST(RecallTest, NoChangeGoesUnseen) {
   const harness::Session session;
-  for (const Operator* op : Operators()) {
+  for (const Operator* op : OperatorsWithCases()) {
     const harness::OperatorCases& cases = harness::CasesOf(op->contract.op());
     contract::CallSpec known = MakeCall(op->contract, cases, cases.cases[0], cases.types[0]).spec;
     const Backend& backend = runtime::CurrentBackend();
     const auto values = Laid(*op, &known, uintptr_t{1} << 40, uintptr_t{1} << 40);
-    Executor executor;
-    PlanBuilder builder(*op, values, backend, &executor.plan);
-    ASSERT_TRUE(op->plan(values, builder).ok());
-    Remember({*op, values, backend, kProduct}, executor);
+    PlanOnce(*op, values);
     ASSERT_TRUE(IsKnown(*op, values)) << op->contract.op();
     int changed = 0;
     for (contract::CallSpec& other : Neighbours(known)) {
@@ -194,7 +199,7 @@ TEST(RecallTest, NoChangeGoesUnseen) {
 TEST(RecallTest, StrangeTypesAreSeen) {
   const harness::Session session;
   const auto words_of = [](DType dtype, Format format, bool null) {
-    const Operator& op = EluBackwardOperator();
+    const Operator& op = OperatorNamed("aclnnEluBackward");
     const harness::OperatorCases& cases = harness::CasesOf(op.contract.op());
     contract::CallSpec call =
         harness::MakeCall(op.contract, cases, cases.cases[0], cases.types[0]).spec;
@@ -221,15 +226,12 @@ TEST(RecallTest, StrangeTypesAreSeen) {
 
 TEST(RecallTest, OutputsThatMeetAnotherTensorArePlannedAnew) {
   const harness::Session session;
-  const Operator& op = EluBackwardOperator();
+  const Operator& op = OperatorNamed("aclnnEluBackward");
   const harness::OperatorCases& cases = harness::CasesOf(op.contract.op());
   contract::CallSpec spec =
       harness::MakeCall(op.contract, cases, cases.cases[4], cases.types[0]).spec;
   const auto values = Laid(op, &spec, 1 << 20, 1 << 30);
-  Executor executor;
-  PlanBuilder builder(op, values, runtime::CurrentBackend(), &executor.plan);
-  ASSERT_TRUE(op.plan(values, builder).ok());
-  Remember({op, values, runtime::CurrentBackend(), kProduct}, executor);
+  PlanOnce(op, values);
   EXPECT_TRUE(IsKnown(op, values));
   EXPECT_TRUE(IsKnown(op, Laid(op, &spec, 1 << 24, 1 << 29))) << "other memory, apart too";
   EXPECT_FALSE(IsKnown(op, Laid(op, &spec, 1 << 24, 0))) << "all in one place";

@@ -14,7 +14,7 @@
 #include "harness/call.h"
 #include "harness/cases.h"
 #include "harness/session.h"
-#include "ops/operators.h"
+#include "operators_with_cases.h"
 
 namespace anyacl {
 namespace {
@@ -62,7 +62,7 @@ uint64_t InputBytes(const harness::Call& call) {
 uint64_t WorkspaceOf(const harness::Call& call) {
   uint64_t size = 0;
   void* executor = nullptr;
-  EXPECT_EQ(call.op().get_workspace_size(call.raw().data(), &size, &executor), 0)
+  EXPECT_EQ(call.op().entry->get_workspace_size(call.raw().data(), &size, &executor), 0)
       << aclGetRecentErrMsg();
   EXPECT_EQ(aclDestroyAclOpExecutor(static_cast<aclOpExecutor*>(executor)), 0);
   return size;
@@ -70,7 +70,7 @@ uint64_t WorkspaceOf(const harness::Call& call) {
 
 TEST(Workspace, ContiguousCallsNeedLittle) {
   const harness::Session session;
-  for (const Operator* op : Operators()) {
+  for (const Operator* op : OperatorsWithCases()) {
     const harness::OperatorCases& cases = harness::CasesOf(op->contract.op());
     int64_t checked = 0;
     uint64_t most = 0;

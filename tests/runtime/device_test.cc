@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "acl/acl_link_only.h"
 #include "acl/acl_mdl.h"
 #include "acl/acl_op.h"
+#include "acl/acl_op_compiler.h"
 #include "acl/acl_prof.h"
 #include "acl/acl_tdt.h"
 #include "runtime/context.h"
@@ -84,9 +86,12 @@ TEST(Selection, NothingSelectedGives107002) {
     aclrtStream stream = nullptr;
     aclrtEvent event = nullptr;
     aclrtContext context = nullptr;
-    EXPECT_ACL_FAILURE(107002, aclrtGetDevice(&device),
-                       "aclrtGetDevice: this thread has no current context");
+    EXPECT_EQ(aclrtGetDevice(&device), 107002);
+    EXPECT_EQ(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL), 0);  // an answer, not a failure
+    EXPECT_EQ(aclGetRecentErrMsg(), nullptr);
     EXPECT_EQ(aclrtGetDevice(&device), 107002);  // asking did not select anything
+    EXPECT_ACL_FAILURE(107002, aclrtGetCurrentContext(&context),
+                       "aclrtGetCurrentContext: this thread has no current context");
     EXPECT_EQ(aclrtMalloc(&pointer, 16, ACL_MEM_MALLOC_HUGE_FIRST), 107002);
     EXPECT_EQ(aclrtMallocHost(&pointer, 16), 107002);
     EXPECT_EQ(aclrtCreateStream(&stream), 107002);
@@ -440,14 +445,72 @@ TEST_F(DeviceTest, GroupsAndOverflow) {
 }
 
 TEST_F(DeviceTest, UnsupportedFunctionsSayTheirName) {
-  EXPECT_ACL_FAILURE(207000, aclmdlRICaptureTaskGrpBegin(nullptr),
+  EXPECT_ACL_FAILURE(200001, aclmdlRICaptureTaskGrpBegin(nullptr),
                      "aclmdlRICaptureTaskGrpBegin: is not supported");
-  EXPECT_ACL_FAILURE(207000, aclmdlInitDump(), "aclmdlInitDump");
-  EXPECT_ACL_FAILURE(207000, aclprofInit("", 0), "aclprofInit");
-  EXPECT_ACL_FAILURE(207000, aclopSetModelDir(""), "aclopSetModelDir");
+  EXPECT_ACL_FAILURE(200001, aclmdlInitDump(), "aclmdlInitDump");
+  EXPECT_ACL_FAILURE(200001, aclprofInit("", 0), "aclprofInit");
+  EXPECT_ACL_FAILURE(200001, aclopSetModelDir(""), "aclopSetModelDir");
+  EXPECT_ACL_FAILURE(
+      200001,
+      aclopCompileAndExecute("DynamicRNN", 0, nullptr, nullptr, 0, nullptr, nullptr, nullptr,
+                             ACL_ENGINE_SYS, ACL_COMPILE_SYS, nullptr, nullptr),
+      "DynamicRNN");
+  EXPECT_ACL_FAILURE(
+      200001, aclopExecuteV2(nullptr, 0, nullptr, nullptr, 0, nullptr, nullptr, nullptr, nullptr),
+      "got operator null");
   aclGetRecentErrMsg();
   EXPECT_EQ(acltdtCreateDataset(), nullptr);
   EXPECT_NE(RecentText().find("acltdtCreateDataset"), std::string::npos);
+}
+
+TEST_F(DeviceTest, FeaturesThatAreOffLeaveNothingBehind) {
+  aclrtGetLastError(ACL_RT_THREAD_LEVEL);
+  aclGetRecentErrMsg();
+  aclrtErrorInfo info{};
+  EXPECT_EQ(aclmdlFinalizeDump(), 207000);
+  EXPECT_EQ(aclprofStop(nullptr), 207000);
+  EXPECT_EQ(aclmdlRIDebugPrint(nullptr), 207000);
+  EXPECT_EQ(aclrtRepairError(0, &info), 207000);
+  EXPECT_EQ(aclrtMemUceRepair(0, nullptr, 0), 207000);
+  EXPECT_EQ(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL), 0);
+  EXPECT_EQ(aclGetRecentErrMsg(), nullptr);
+}
+
+TEST_F(DeviceTest, NoFaultsOfTheDevice) {
+  aclrtErrorInfo info;
+  std::memset(&info, 0x55, sizeof(info));
+  ASSERT_EQ(aclrtGetErrorVerbose(0, &info), 0);
+  EXPECT_EQ(info.errorType, ACL_RT_NO_ERROR);
+  EXPECT_EQ(info.tryRepair, 0);
+  EXPECT_EQ(info.hasDetail, 0);
+  EXPECT_ACL_FAILURE(107001, aclrtGetErrorVerbose(kDevices, &info), "aclrtGetErrorVerbose");
+  EXPECT_ACL_FAILURE(100000, aclrtGetErrorVerbose(0, nullptr), "errorInfo");
+  size_t count = 7;
+  aclrtMemUceInfo ranges[1];
+  EXPECT_EQ(aclrtGetMemUceInfo(0, ranges, 1, &count), 0);
+  EXPECT_EQ(count, 0u);
+  EXPECT_ACL_FAILURE(100000, aclrtGetMemUceInfo(0, nullptr, 1, &count), "memUceInfoArray");
+  EXPECT_ACL_FAILURE(100000, aclrtGetMemUceInfo(0, ranges, 1, nullptr), "retSize");
+}
+
+TEST(LinkOnly, ReportsAreDroppedAndKernelsRefused) {
+  EXPECT_EQ(MsprofGetHashId("name", 4), 0u);
+  EXPECT_EQ(MsprofSysCycleTime(), 0u);
+  EXPECT_EQ(MsprofRegisterCallback(0, nullptr), 0);
+  EXPECT_EQ(MsprofReportApi(0, nullptr), 0);
+  EXPECT_EQ(MsprofReportCompactInfo(0, nullptr, 0), 0);
+  EXPECT_EQ(MsprofReportAdditionalInfo(0, nullptr, 0), 0);
+  void* handle = nullptr;
+  uint64_t address = 0;
+  uint32_t length = 0;
+  EXPECT_EQ(rtDevBinaryRegister(nullptr, &handle), 200001);
+  EXPECT_EQ(rtFunctionRegister(nullptr, nullptr, "", nullptr, 0), 200001);
+  EXPECT_EQ(rtKernelLaunch(nullptr, 1, nullptr, 0, nullptr, nullptr), 200001);
+  EXPECT_EQ(rtGetC2cCtrlAddr(&address, &length), 200001);
+  EXPECT_ACL_FAILURE(200001, aclrtBinaryLoadFromData(nullptr, 0, nullptr, &handle),
+                     "aclrtBinaryLoadFromData: is not supported");
+  EXPECT_EQ(aclrtBinaryGetFunction(nullptr, "", &handle), 200001);
+  EXPECT_EQ(aclrtGetFunctionAddr(nullptr, &handle, &handle), 200001);
 }
 
 TEST_F(DeviceTest, CaptureOfAnIdleStreamIsNone) {

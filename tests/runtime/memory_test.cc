@@ -262,7 +262,9 @@ TEST_F(MemoryTest, PointerAttributes) {
   EXPECT_EQ(attributes.location.type, ACL_MEM_LOCATION_TYPE_HOST);
   ASSERT_EQ(aclrtPointerGetAttributes(&local, &attributes), ACL_SUCCESS);
   EXPECT_EQ(attributes.location.type, ACL_MEM_LOCATION_TYPE_UNREGISTERED);
-  EXPECT_ACL_FAILURE(100000, aclrtPointerGetAttributes(nullptr, &attributes), "ptr");
+  attributes.location.type = ACL_MEM_LOCATION_TYPE_HOST;
+  ASSERT_EQ(aclrtPointerGetAttributes(nullptr, &attributes), ACL_SUCCESS);  // of an empty tensor
+  EXPECT_EQ(attributes.location.type, ACL_MEM_LOCATION_TYPE_UNREGISTERED);
   EXPECT_ACL_FAILURE(100000, aclrtPointerGetAttributes(&local, nullptr), "attributes");
 }
 
@@ -372,6 +374,58 @@ TEST_F(HostRegisterTest, ForgottenRegistrationDoesNotHideANewBlock) {
     EXPECT_EQ(attributes.location.type, ACL_MEM_LOCATION_TYPE_DEVICE);
   }
   aclrtHostUnregister(own);
+}
+
+// torch_npu does so for memory of the host that the device computes in.
+TEST_F(MemoryTest, PinnedMemoryCanBeRegistered) {
+  const auto pinned = MallocPinned(5000);
+  char* const start = reinterpret_cast<char*>(pinned.get());
+  void* view = nullptr;
+  EXPECT_EQ(aclrtHostUnregister(start), 507911);
+  ASSERT_EQ(aclrtHostRegister(start, 8192, ACL_HOST_REGISTER_MAPPED, &view), ACL_SUCCESS);
+  EXPECT_EQ(view, start);
+  EXPECT_NE(aclrtHostRegister(start, 8192, ACL_HOST_REGISTER_MAPPED, &view), ACL_SUCCESS);
+  EXPECT_EQ(aclrtHostUnregister(start), ACL_SUCCESS);
+  EXPECT_EQ(aclrtHostUnregister(start), 507911);
+  EXPECT_NE(aclrtHostRegister(start, 64 * 4096, ACL_HOST_REGISTER_MAPPED, &view), ACL_SUCCESS);
+  EXPECT_NE(aclrtHostRegister(start + 512, 4096, ACL_HOST_REGISTER_MAPPED, &view), ACL_SUCCESS);
+}
+
+// What a program registers ends somewhere in a page whose rest belongs to others, small blocks of ours among them.
+TEST_F(MemoryTest, RegisteredPageWithASmallBlockInIt) {
+  ANYACL_CPU_ONLY("elsewhere device memory is not in the pages of the program");
+  const auto type_of = [](const void* pointer) {
+    aclrtPtrAttributes attributes{};
+    EXPECT_EQ(aclrtPointerGetAttributes(pointer, &attributes), ACL_SUCCESS);
+    return attributes.location.type;
+  };
+  std::vector<void*> others;
+  char* block = nullptr;
+  char* page = nullptr;
+  for (int tries = 0; tries < 1000 && !page; ++tries) {
+    void* made = nullptr;
+    ASSERT_EQ(aclrtMalloc(&made, 32, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+    const size_t into = reinterpret_cast<uintptr_t>(made) % 4096;
+    block = static_cast<char*>(made);
+    if (into > 0 && type_of(block - into) == ACL_MEM_LOCATION_TYPE_UNREGISTERED)
+      page = block - into;
+    if (!page) others.push_back(made);
+  }
+  ASSERT_NE(page, nullptr);
+  void* view = nullptr;
+  ASSERT_EQ(aclrtHostRegister(page, 4096, ACL_HOST_REGISTER_MAPPED, &view), ACL_SUCCESS);
+  EXPECT_EQ(view, page);
+  EXPECT_EQ(type_of(page), ACL_MEM_LOCATION_TYPE_HOST);
+  EXPECT_EQ(type_of(block), ACL_MEM_LOCATION_TYPE_DEVICE);
+  EXPECT_EQ(aclrtFree(block), ACL_SUCCESS);
+  for (int i = 0; i < 8; ++i) {  // some of them in the page, after it was registered
+    others.push_back(nullptr);
+    ASSERT_EQ(aclrtMalloc(&others.back(), 32, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+    EXPECT_EQ(type_of(others.back()), ACL_MEM_LOCATION_TYPE_DEVICE);
+  }
+  EXPECT_EQ(type_of(page), ACL_MEM_LOCATION_TYPE_HOST);
+  EXPECT_EQ(aclrtHostUnregister(page), ACL_SUCCESS);
+  for (void* other : others) EXPECT_EQ(aclrtFree(other), ACL_SUCCESS);
 }
 
 TEST_F(MemoryTest, CacheCallsOnlyCheck) {

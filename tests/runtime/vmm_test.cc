@@ -191,10 +191,10 @@ TEST_F(VmmTest, Properties) {
   prop_.memAttr = static_cast<aclrtMemAttr>(18);
   EXPECT_ACL_FAILURE(100000, ask(), "memAttr");
   prop_.memAttr = ACL_HBM_MEM_HUGE1G;
-  EXPECT_ACL_FAILURE(207000, ask(), "1 GiB");
+  EXPECT_ACL_FAILURE(200001, ask(), "1 GiB");
   prop_ = good;
   prop_.location.type = ACL_MEM_LOCATION_TYPE_HOST;
-  EXPECT_ACL_FAILURE(207000, ask(), "location.type");
+  EXPECT_ACL_FAILURE(200001, ask(), "location.type");
   prop_ = good;
   prop_.location.id = 5000;
   EXPECT_EQ(ask(), 107001);
@@ -243,18 +243,18 @@ TEST_F(VmmTest, SharingIsNotSupported) {
   char key[65] = {};
   void* p = nullptr;
   int32_t pid = 1;
-  EXPECT_ACL_FAILURE(207000,
+  EXPECT_ACL_FAILURE(200001,
                      aclrtMemExportToShareableHandle(nullptr, ACL_MEM_HANDLE_TYPE_NONE, 0, &id),
                      "aclrtMemExportToShareableHandle: ");
-  EXPECT_ACL_FAILURE(207000, aclrtMemImportFromShareableHandle(1, 0, &handle),
+  EXPECT_ACL_FAILURE(200001, aclrtMemImportFromShareableHandle(1, 0, &handle),
                      "aclrtMemImportFromShareableHandle: ");
-  EXPECT_ACL_FAILURE(207000, aclrtMemSetPidToShareableHandle(1, &pid, 1),
+  EXPECT_ACL_FAILURE(200001, aclrtMemSetPidToShareableHandle(1, &pid, 1),
                      "aclrtMemSetPidToShareableHandle: ");
-  EXPECT_ACL_FAILURE(207000, aclrtIpcMemGetExportKey(p, 1, key, 65, 0),
+  EXPECT_ACL_FAILURE(200001, aclrtIpcMemGetExportKey(p, 1, key, 65, 0),
                      "aclrtIpcMemGetExportKey: ");
-  EXPECT_ACL_FAILURE(207000, aclrtIpcMemClose(key), "aclrtIpcMemClose: ");
-  EXPECT_ACL_FAILURE(207000, aclrtIpcMemImportByKey(&p, key, 0), "aclrtIpcMemImportByKey: ");
-  EXPECT_ACL_FAILURE(207000, aclrtIpcMemSetImportPid(key, &pid, 1), "aclrtIpcMemSetImportPid: ");
+  EXPECT_ACL_FAILURE(200001, aclrtIpcMemClose(key), "aclrtIpcMemClose: ");
+  EXPECT_ACL_FAILURE(200001, aclrtIpcMemImportByKey(&p, key, 0), "aclrtIpcMemImportByKey: ");
+  EXPECT_ACL_FAILURE(200001, aclrtIpcMemSetImportPid(key, &pid, 1), "aclrtIpcMemSetImportPid: ");
 }
 
 }  // namespace

@@ -55,16 +55,28 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(self.good("ops", "elu_backward"), self.good("ops", "EluBackward"))
         self.assertTrue(self.good("ops", "--markdown", "aclnnEluBackward").startswith("# aclnnEluBackward\n"))
 
-    def test_every_operator_of_the_list(self):
-        rows = re.findall(r"^ANYACL_OPERATOR\((\w+), (\w+), \w+\)", (SOURCE / "src/ops/op_list.inc").read_text(encoding="utf-8"),
-                          re.MULTILINE)
-        self.assertEqual([row["op"] for row in json.loads(self.good("ops", "--json"))], ["aclnn" + name for name, _ in rows])
-        for name, stem in rows:
-            page = self.good("ops", "--markdown", stem)
-            self.assertTrue(page.startswith(f"# aclnn{name}\n"))
-            one = json.loads(self.good("ops", f"aclnn{name}", "--json"))
-            self.assertEqual(one["kernels"]["cpu"][-1], "reference")
-            readme = (SOURCE / "examples/README.md").read_text(encoding="utf-8")
+    def test_every_operator_that_a_header_declares(self):
+        declared = set()
+        for header in (SOURCE / "include/aclnnop").glob("*.h"):
+            declared.update(re.findall(r"^ACLNN_API aclnnStatus (\w+)GetWorkspaceSize\(",
+                                       header.read_text(encoding="utf-8"), re.MULTILINE))
+        rows = json.loads(self.good("ops", "--json"))
+        self.assertEqual([row["op"] for row in rows], sorted(declared))
+        for row in rows:
+            self.assertTrue((SOURCE / "include" / row["header"]).exists(), row["header"])
+            self.assertTrue(row["kernels"]["cpu"], row["op"])
+            self.assertTrue(row["summary"] and row["args"] and row["checks"], row["op"])
+
+    def test_every_name_of_an_operator(self):
+        for page in (SOURCE / "docs/operators").glob("*_*.md"):
+            text = page.read_text(encoding="utf-8")
+            self.assertEqual(self.good("ops", "--markdown", page.stem), text)
+            self.assertEqual(self.good("ops", "--markdown", text.split()[1]), text)
+
+    def test_every_example_is_listed(self):
+        readme = (SOURCE / "examples/README.md").read_text(encoding="utf-8")
+        for stem in ("batch_norm_elemt_backward", "elu_backward", "group_norm_backward", "rms_norm_grad"):
+            self.assertEqual(json.loads(self.good("ops", stem, "--json"))["kernels"]["cpu"][-1], "reference")
             self.assertIn(f"| {stem}.cpp |", readme)
             self.assertTrue((SOURCE / f"examples/{stem}.cpp").exists())
 
@@ -106,9 +118,25 @@ class ToolTest(unittest.TestCase):
         rows = json.loads(self.good("bench", "--case", "4096 exp", "--dtype", "BF16", "--json", "-"))
         self.assertEqual([list(row) for row in rows], [BENCH_KEYS + ["exp_us"]])
 
+    def test_run(self):
+        words = ["-x", "--", "--json", "a b", ""]
+        for dashes in (["--"], []):
+            text = self.good("run", *dashes, sys.executable, "-c", "import sys; print(sys.argv[1:])", *words)
+            self.assertEqual(text, f"{words!r}\n")
+        self.assertEqual(run("run", "--", "sh", "-c", "exit 7").returncode, 7)
+        text = self.good("run", "--", "sh", "-c", "echo $LD_LIBRARY_PATH:$ASCEND_HOME_PATH",
+                         LD_LIBRARY_PATH="/a::/b:/a")
+        prefix = os.path.dirname(os.path.dirname(os.path.realpath(TOOL)))
+        self.assertEqual(text, f"{prefix}/lib64:/a:/b:/a:{prefix}\n")
+        self.assertIn("run needs a program", self.refused("run"))
+        self.assertIn("run needs a program", self.refused("run", "--"))
+        self.assertIn("no_such_program cannot be run: No such file", self.refused("run", "--", "no_such_program"))
+
     def test_unknown_names(self):
-        self.assertIn("known: aclnnEluBackward", self.refused("ops", "aclnnNothing"))
-        self.assertIn("known: aclnnEluBackward", self.refused("bench", "--op", "aclnnNothing"))
+        for args in (("ops", "aclnnNothing"), ("bench", "--op", "aclnnNothing")):
+            self.assertIn("there is no operator aclnnNothing; `anyacl ops` lists them", self.refused(*args))
+        self.assertIn("the bench has no rows of aclnnInplaceCopy; known: aclnnEluBackward",
+                      self.refused("bench", "--op", "inplace_copy"))
         self.assertIn("known: FLOAT", self.refused("bench", "--op", "aclnnEluBackward", "--dtype", "INT3"))
         self.assertIn("known: 64Mi", self.refused("bench", "--op", "aclnnEluBackward", "--case", "nothing"))
         self.assertIn("known: cpu", self.refused("bench", "--backend", "abacus"))

@@ -102,8 +102,8 @@ double CallUs(Call& call, aclrtStream stream) {
   const auto both = [&] {
     uint64_t size = 0;
     void* executor = nullptr;
-    call.op().get_workspace_size(call.raw().data(), &size, &executor);
-    call.op().run(workspace, size, executor, stream);
+    call.op().entry->get_workspace_size(call.raw().data(), &size, &executor);
+    call.op().entry->run(workspace, size, executor, stream);
   };
   aclrtStreamStatus status = ACL_STREAM_STATUS_NOT_READY;
   both();
@@ -236,7 +236,7 @@ double PlanUs(Call& call) {
     int at = 0;
     uint64_t size = 0;
     samples.push_back(TimePer(
-        kBatch, [&] { call.op().get_workspace_size(call.raw().data(), &size, &executors[at++]); }));
+        kBatch, [&] { call.op().entry->get_workspace_size(call.raw().data(), &size, &executors[at++]); }));
     for (void* executor : executors) aclDestroyAclOpExecutor(static_cast<aclOpExecutor*>(executor));
   }
   return Median(samples);

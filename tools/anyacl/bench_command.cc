@@ -72,10 +72,19 @@ std::string List(const Items& items, Text&& text) {
                               List(rows, [](const Case* c) { return c->name; })));
 }
 
+// Those that have rows, or the one that is named.
+std::vector<const Operator*> SelectOperators(const std::string& name) {
+  std::vector<const Operator*> all;
+  for (const OperatorCases* cases : harness::AllCases()) all.push_back(&FindOperator(cases->op));
+  if (name.empty()) return all;
+  const Operator* const op = &FindOperator(name);
+  if (std::find(all.begin(), all.end(), op) != all.end()) return {op};
+  throw UserError(fmt::format("the bench has no rows of {}; known: {}", op->contract.op(),
+                              List(all, [](const Operator* o) { return o->contract.op(); })));
+}
+
 std::vector<Task> SelectTasks(const BenchOptions& options) {
-  std::vector<const Operator*> ops;
-  for (const Operator* op : Library().operators()) ops.push_back(op);
-  if (!options.op.empty()) ops = {&FindOperator(options.op)};
+  const std::vector<const Operator*> ops = SelectOperators(options.op);
   std::vector<Task> tasks;
   for (const Operator* op : ops) {
     const OperatorCases& cases = harness::CasesOf(op->contract.op());

@@ -105,8 +105,8 @@ double CallUs(Call& call, aclrtStream stream) {
     for (int n = 0; n < kBatch; ++n) {
       uint64_t size = 0;
       void* executor = nullptr;
-      call.op().get_workspace_size(call.raw().data(), &size, &executor);
-      call.op().run(workspace, size, executor, stream);
+      call.op().entry->get_workspace_size(call.raw().data(), &size, &executor);
+      call.op().entry->run(workspace, size, executor, stream);
     }
     const std::chrono::duration<double, std::micro> spent =
         std::chrono::steady_clock::now() - start;

@@ -4,6 +4,7 @@
 #define ANYACL_TOOLS_COMMANDS_H_
 
 #include <string>
+#include <vector>
 
 namespace anyacl::tool {
 
@@ -26,6 +27,9 @@ struct BenchOptions {
   std::string json;  // file, "-" for standard output
 };
 void Bench(const BenchOptions& options);
+
+// Becomes the program, in the environment of this installation; returns only by an exception.
+void RunProgram(const std::vector<std::string>& command);
 
 }  // namespace anyacl::tool
 

@@ -21,11 +21,15 @@ struct UserError : std::runtime_error {
 // The library this tool was installed with.
 const Introspection& Library();
 
+// "elu_backward" for aclnnEluBackward: the name of its page.
+std::string PageName(const Operator& op);
+
 // "aclnnEluBackward", "EluBackward" or "elu_backward", in any case. UserError for an unknown name.
 const Operator& FindOperator(const std::string& name);
+const Operator* FindOperatorOrNull(const std::string& name);
 
-// Names of an operator's kernels, from the tables compiled in. With `everywhere`, of the backends that are on
-// every machine: a page must not depend on where it was made.
+// Names of an operator's kernels, from the tables compiled in. With `everywhere`, what the sources have, whatever was
+// built and found: a page must not depend on where it was made.
 std::vector<contract::BackendKernels> KernelsOf(const Operator& op, bool everywhere);
 
 }  // namespace anyacl::tool

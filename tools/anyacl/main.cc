@@ -5,9 +5,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "commands.h"
 #include "library.h"
@@ -51,12 +55,26 @@ void AddBench(CLI::App& app, BenchOptions& options) {
   bench->callback([&options] { Bench(options); });
 }
 
+// Everything from the first word that is no option of ours is the program's, its own options included. CLI11 would eat
+// the first "--" and complain of what follows, so `rest` holds what stood behind it, with or without the program.
+void AddRun(CLI::App& app, const std::vector<std::string>& rest, bool has_dashes) {
+  CLI::App* const run = app.add_subcommand(
+      "run", "A program in the environment of this installation: run -- PROGRAM ARGS");
+  run->prefix_command();
+  run->callback([run, &rest, has_dashes] {
+    std::vector<std::string> command = run->remaining();
+    if (has_dashes && !command.empty()) command.push_back("--");
+    command.insert(command.end(), rest.begin(), rest.end());
+    RunProgram(command);
+  });
+}
+
 // CLI11 would only say that a command is missing.
 void RequireKnownCommand(const CLI::App& app, const std::string& word) {
   if (word.empty() || word[0] == '-') return;
   const auto is_word = [&](const CLI::App* command) { return command->get_name() == word; };
   if (!app.get_subcommands(is_word).empty()) return;
-  throw UserError(fmt::format("there is no command {}; known: info, ops, bench", word));
+  throw UserError(fmt::format("there is no command {}; known: info, ops, bench, run", word));
 }
 
 int Run(int argc, char** argv) {
@@ -68,6 +86,13 @@ int Run(int argc, char** argv) {
   AddInfo(app);
   AddOps(app, ops);
   AddBench(app, bench);
+  const auto is_dashes = [](const char* word) { return std::strcmp(word, "--") == 0; };
+  char** const end = argv + argc;
+  char** const dashes =
+      argc > 1 && std::strcmp(argv[1], "run") == 0 ? std::find_if(argv, end, is_dashes) : end;
+  const std::vector<std::string> rest(dashes == end ? end : dashes + 1, end);
+  argc = static_cast<int>(dashes - argv);
+  AddRun(app, rest, dashes != end);
   try {
     RequireKnownCommand(app, argc > 1 ? argv[1] : "");
     app.parse(argc, argv);  // runs the command

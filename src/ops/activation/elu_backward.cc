@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// aclnnEluBackward: contract, plan, entry points. The formula and the reference are in elu_backward.h.
+// aclnnEluBackward: contract and plan. The formula and the reference are in elu_backward.h.
 #include "ops/activation/elu_backward.h"
 
-#include "abi/calls.h"
-#include "aclnnop/aclnn_elu_backward.h"
 #include "ops/operators.h"
 
 namespace anyacl {
@@ -76,30 +74,8 @@ Status PlanEluBackward(Values values, PlanBuilder& plan) {
 
 }  // namespace
 
-const Operator& EluBackwardOperator() {
-  static const Operator* const op = new Operator{
-      .contract = Contract(EluBackwardTable()),
-      .plan = PlanEluBackward,
-      .get_workspace_size = abi::Generic<aclnnEluBackwardGetWorkspaceSize>::Call,
-      .run = abi::GenericRun<aclnnEluBackward>,
-      .abi_kinds = abi::Generic<aclnnEluBackwardGetWorkspaceSize>::kKinds,
-  };
-  return *op;
+Operator MakeEluBackward(const Entry&) {
+  return {.contract = Contract(EluBackwardTable()), .plan = PlanEluBackward, .family = "activation"};
 }
 
 }  // namespace anyacl
-
-aclnnStatus aclnnEluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclScalar* alpha,
-                                             const aclScalar* scale, const aclScalar* inputScale,
-                                             bool isResult, const aclTensor* selfOrResult,
-                                             aclTensor* gradInput, uint64_t* workspaceSize,
-                                             aclOpExecutor** executor) {
-  return anyacl::abi::GetWorkspaceSize(
-      anyacl::EluBackwardOperator(),
-      {gradOutput, alpha, scale, inputScale, isResult, selfOrResult, gradInput}, workspaceSize, executor);
-}
-
-aclnnStatus aclnnEluBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                             aclrtStream stream) {
-  return anyacl::abi::Run(anyacl::EluBackwardOperator(), workspace, workspaceSize, executor, stream);
-}

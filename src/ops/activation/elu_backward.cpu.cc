@@ -218,7 +218,7 @@ namespace {
 
 HWY_EXPORT(Range);
 
-// Bytes of one array in a task that streams: every such task starts with lines nobody called up.
+// Bytes of one array in a task that streams: every such task starts with lines nobody prefetched.
 constexpr int64_t kShortStream = 128 << 10;
 constexpr int64_t kLongStream = 1 << 20;
 

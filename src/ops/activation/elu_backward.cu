@@ -5,8 +5,10 @@
 // lose 0.5 %, a persistent grid 5 %.
 #include <cuComplex.h>
 
-#include "cuda/block.cuh"
+#include "cuda/elements.cuh"
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
+#include "cuda/vectors.cuh"
 #include "ops/activation/elu_backward.h"
 
 namespace anyacl::cuda {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// aclnnBatchNormElemtBackward: contract, plan, entry points. Formula and reference are in
+// aclnnBatchNormElemtBackward: contract and plan. Formula and reference are in
 // batch_norm_elemt_backward.h.
 #include "ops/norm/batch_norm_elemt_backward.h"
 
-#include "abi/calls.h"
-#include "aclnnop/aclnn_batch_norm_elemt_backward.h"
 #include "ops/operators.h"
 #include "plan/layout.h"
 
@@ -92,31 +90,8 @@ Status PlanBatchNormElemtBackward(Values values, PlanBuilder& plan) {
 
 }  // namespace
 
-const Operator& BatchNormElemtBackwardOperator() {
-  static const Operator* const op = new Operator{
-      .contract = Contract(BatchNormElemtBackwardTable()),
-      .plan = PlanBatchNormElemtBackward,
-      .get_workspace_size = abi::Generic<aclnnBatchNormElemtBackwardGetWorkspaceSize>::Call,
-      .run = abi::GenericRun<aclnnBatchNormElemtBackward>,
-      .abi_kinds = abi::Generic<aclnnBatchNormElemtBackwardGetWorkspaceSize>::kKinds,
-  };
-  return *op;
+Operator MakeBatchNormElemtBackward(const Entry&) {
+  return {.contract = Contract(BatchNormElemtBackwardTable()), .plan = PlanBatchNormElemtBackward, .family = "norm"};
 }
 
 }  // namespace anyacl
-
-aclnnStatus aclnnBatchNormElemtBackwardGetWorkspaceSize(
-    const aclTensor* gradOut, const aclTensor* input, const aclTensor* mean, const aclTensor* invstd,
-    const aclTensor* weight, const aclTensor* sumDy, const aclTensor* sumDyXmu, aclTensor* counter,
-    aclTensor* gradInput, uint64_t* workspaceSize, aclOpExecutor** executor) {
-  return anyacl::abi::GetWorkspaceSize(
-      anyacl::BatchNormElemtBackwardOperator(),
-      {gradOut, input, mean, invstd, weight, sumDy, sumDyXmu, counter, gradInput}, workspaceSize,
-      executor);
-}
-
-aclnnStatus aclnnBatchNormElemtBackward(void* workspace, uint64_t workspaceSize,
-                                        aclOpExecutor* executor, const aclrtStream stream) {
-  return anyacl::abi::Run(anyacl::BatchNormElemtBackwardOperator(), workspace, workspaceSize, executor,
-                          stream);
-}

@@ -444,7 +444,7 @@ HWY_EXPORT(ResultsAreNormal);
 HWY_EXPORT(Planes);
 HWY_EXPORT(Positions);
 
-constexpr int64_t kStreamTask = 8 * kTask;  // every task starts with lines that nobody called up
+constexpr int64_t kStreamTask = 8 * kTask;  // every task starts with lines that nobody prefetched
 constexpr int64_t kPlane = 256;             // elements from which a plane is worth its own loop
 
 int64_t Elements(const Params& p) { return p.outer * p.c * p.inner; }

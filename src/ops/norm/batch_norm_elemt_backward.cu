@@ -4,8 +4,11 @@
 // BatchNormElemtBackward on CUDA: one 16-byte vector of each array per thread, in one flat grid. A vector
 // meets two channels at most where planes are as long as a vector; its channel comes from a fast division,
 // and the channel's numbers from the caches: both cost nothing that could be measured.
-#include "cuda/block.cuh"
+#include "cuda/elements.cuh"
+#include "cuda/fast_divisor.cuh"
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
+#include "cuda/vectors.cuh"
 #include "ops/norm/batch_norm_elemt_backward.h"
 
 namespace anyacl::cuda {

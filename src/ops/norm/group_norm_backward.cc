@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// aclnnGroupNormBackward: contract, plan, entry points. Formula and reference are in group_norm_backward.h.
+// aclnnGroupNormBackward: contract and plan. Formula and reference are in group_norm_backward.h.
 #include "ops/norm/group_norm_backward.h"
 
-#include "abi/calls.h"
-#include "aclnnop/aclnn_group_norm_backward.h"
 #include "core/codes.h"
 #include "ops/operators.h"
 #include "plan/layout.h"
@@ -140,32 +138,8 @@ Status PlanGroupNormBackward(Values values, PlanBuilder& plan) {
 
 }  // namespace
 
-const Operator& GroupNormBackwardOperator() {
-  static const Operator* const op = new Operator{
-      .contract = Contract(GroupNormBackwardTable()),
-      .plan = PlanGroupNormBackward,
-      .get_workspace_size = abi::Generic<aclnnGroupNormBackwardGetWorkspaceSize>::Call,
-      .run = abi::GenericRun<aclnnGroupNormBackward>,
-      .abi_kinds = abi::Generic<aclnnGroupNormBackwardGetWorkspaceSize>::kKinds,
-  };
-  return *op;
+Operator MakeGroupNormBackward(const Entry&) {
+  return {.contract = Contract(GroupNormBackwardTable()), .plan = PlanGroupNormBackward, .family = "norm"};
 }
 
 }  // namespace anyacl
-
-aclnnStatus aclnnGroupNormBackwardGetWorkspaceSize(
-    const aclTensor* gradOut, const aclTensor* input, const aclTensor* mean, const aclTensor* rstd,
-    const aclTensor* gamma, int64_t N, int64_t C, int64_t HxW, int64_t group,
-    const aclBoolArray* outputMask, aclTensor* gradInput, aclTensor* gradGammaOut,
-    aclTensor* gradBetaOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
-  return anyacl::abi::GetWorkspaceSize(anyacl::GroupNormBackwardOperator(),
-                                       {gradOut, input, mean, rstd, gamma, N, C, HxW, group, outputMask,
-                                        gradInput, gradGammaOut, gradBetaOut},
-                                       workspaceSize, executor);
-}
-
-aclnnStatus aclnnGroupNormBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                   const aclrtStream stream) {
-  return anyacl::abi::Run(anyacl::GroupNormBackwardOperator(), workspace, workspaceSize, executor,
-                          stream);
-}

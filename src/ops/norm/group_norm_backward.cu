@@ -11,7 +11,11 @@
 //   simple    everything else, channels last, and GPUs without clusters: sums first, then a second read
 //
 // No sum uses atomics; sums over samples are partial sums [rows][2][C] and a second kernel.
+#include "cuda/elements.cuh"
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
+#include "cuda/vectors.cuh"
+#include "cuda/warp.cuh"
 #include "ops/norm/group_norm_backward_cluster.cuh"
 #include "ops/norm/group_norm_backward_grid.cuh"
 #include "ops/norm/group_norm_backward_small.cuh"

@@ -5,7 +5,9 @@
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CUH_
 
-#include "cuda/block.cuh"
+#include "cuda/column_sums.cuh"
+#include "cuda/elements.cuh"
+#include "cuda/vectors.cuh"
 #include "ops/norm/group_norm_backward.h"
 
 namespace anyacl::cuda::group_norm {

@@ -7,6 +7,12 @@
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CLUSTER_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_CLUSTER_CUH_
 
+#include "cuda/cluster.cuh"
+#include "cuda/grid_sync.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/shared_barrier.cuh"
+#include "cuda/vectors.cuh"
+#include "cuda/warp.cuh"
 #include "ops/norm/group_norm_backward.cuh"
 
 namespace anyacl::cuda::group_norm {
@@ -45,9 +51,9 @@ class ClusterKernel {
 
  public:
   __device__ ClusterKernel(const Call& call, const Cut& cut, float* partials, uint4* shared,
-                           MailCounters& mail, uint64_t* arrivals)
+                           ClusterBarriers& cluster_barriers, uint64_t* arrivals)
       : call_(call),
-        mail_(mail),
+        cluster_barriers_(cluster_barriers),
         arrival_(arrivals + threadIdx.x / kWarp),
         cut_(cut),
         partials_(partials),
@@ -61,14 +67,14 @@ class ClusterKernel {
         spare_(shared + 2 * kChunkVectors * blockDim.x + threadIdx.x) {}
 
   __device__ void Run(int64_t clusters) {
-    if (cut_.cluster > 1) OpenMail(mail_);
+    if (cut_.cluster > 1) InitClusterBarriers(cluster_barriers_);
     if (lane_ == 0) InitBarrier(arrival_);
     BeginKernel();
     const int64_t groups = call_.n * call_.groups;
     int64_t group = blockIdx.x / cut_.cluster;
     Copy(group);
     Numbers3 next = LoadNumbers(group);
-    if (cut_.cluster > 1) AwaitMail();
+    if (cut_.cluster > 1) WaitForCluster();
     uint32_t round = 0;
 #pragma unroll 1
     for (; group < groups; group += clusters) {
@@ -76,7 +82,7 @@ class ClusterKernel {
                   rstd = call_.rstd.DecodeAs<T>(next.rstd);
       const float gamma = call_.gamma.data ? call_.gamma.DecodeAs<T>(next.gamma) : 1.0f;
       uint4 dy[kChunkVectors], x[kChunkVectors];
-      kAligned ? AwaitBytes(arrival_, round) : __pipeline_wait_prior(0);
+      kAligned ? WaitBarrier(arrival_, round) : __pipeline_wait_prior(0);
 #pragma unroll
       for (int k = 0; k < kChunkVectors; ++k) {
         dy[k] = *Slot(0, k);
@@ -117,7 +123,7 @@ class ClusterKernel {
       __syncwarp();
       if (lane_ != 0 || !exists) return;
       const uint32_t bytes = static_cast<uint32_t>(max(left_, 0) * sizeof(T));
-      ExpectBytes(arrival_, 2 * bytes);
+      ArriveExpectingBytes(arrival_, 2 * bytes);
       if (bytes == 0) return;
       BulkCopy(Slot(0, 0), dy, bytes, arrival_);
       BulkCopy(Slot(1, 0), x, bytes, arrival_);
@@ -159,9 +165,9 @@ class ClusterKernel {
       __syncthreads();
     } else {
       if (threadIdx.x == 0)
-        ExpectBytes(&mail_.of_box[parity], cut_.cluster * cut_.warps * sizeof(Sums));
-      if (lane_ < cut_.cluster) SendMail(mail_, parity, &chunks[parity][chunk_], mine, lane_);
-      AwaitBytes(&mail_.of_box[parity], round / 2);
+        ArriveExpectingBytes(&cluster_barriers_.of_buffer[parity], cut_.cluster * cut_.warps * sizeof(Sums));
+      if (lane_ < cut_.cluster) StoreRemote(cluster_barriers_, parity, &chunks[parity][chunk_], mine, lane_);
+      WaitBarrier(&cluster_barriers_.of_buffer[parity], round / 2);
     }
     if (rank_ == 0 && call_.wants_parameters) WriteChannelSums(chunks[parity], group);
     float2 terms{};
@@ -197,7 +203,7 @@ class ClusterKernel {
   }
 
   const Call& call_;
-  MailCounters& mail_;
+  ClusterBarriers& cluster_barriers_;
   uint64_t* const arrival_;  // barrier of the warp's copies
   const Cut& cut_;
   float* const partials_;  // [N][2][C]
@@ -213,9 +219,9 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp, 1)
     GroupPerCluster(const __grid_constant__ Call call, const __grid_constant__ Cut cut,
                     const __grid_constant__ Finish finish, float* partials, int64_t clusters) {
   ANYACL_SLOTS(shared);
-  __shared__ MailCounters mail;
+  __shared__ ClusterBarriers cluster_barriers;
   __shared__ uint64_t arrivals[kMaxWarps];
-  ClusterKernel<T, kAligned>(call, cut, partials, shared, mail, arrivals).Run(clusters);
+  ClusterKernel<T, kAligned>(call, cut, partials, shared, cluster_barriers, arrivals).Run(clusters);
   if (!finish.counters || blockIdx.x % cut.cluster != 0) return;
   if (IsLastBlock(finish.counters, static_cast<unsigned>(clusters))) finish.Add(0, call.c);
 }

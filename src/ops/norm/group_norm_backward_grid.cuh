@@ -10,7 +10,13 @@
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_GRID_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_GRID_CUH_
 
+#include "cuda/elements.cuh"
+#include "cuda/grid_sync.cuh"
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
+#include "cuda/shared_barrier.cuh"
+#include "cuda/vectors.cuh"
+#include "cuda/warp.cuh"
 #include "ops/norm/group_norm_backward.cuh"
 
 namespace anyacl::cuda::group_norm {
@@ -44,11 +50,11 @@ struct Teams {
   int64_t vectors;     // of one block
   Sums* sums;          // [2][teams][blocks]
   float* partials;     // [N][2][C]
-  unsigned* counters;  // of an Assembly, and [teams]: blocks that have arrived, ever
+  unsigned* counters;  // of an ResidentGrid, and [teams]: blocks that have arrived, ever
   bool leaves_zeros;   // in the counters
 };
 
-constexpr int kTeamCounters = Assembly::kCounters + kMaxTeams;
+constexpr int kTeamCounters = ResidentGrid::kCounters + kMaxTeams;
 
 // Barriers of the places of a ring.
 template <int kPlaces>
@@ -118,7 +124,7 @@ class GridKernel {
   // Instead of Run: waits for them, because nobody else will.
   __device__ void Abandon() {
     if constexpr (kAligned) {
-      for (uint64_t& full : barriers_.full) AwaitBytes(&full, 0);
+      for (uint64_t& full : barriers_.full) WaitBarrier(&full, 0);
     } else {
       __pipeline_wait_prior(0);
     }
@@ -189,11 +195,11 @@ class GridKernel {
     const int size = part_.size;
 #pragma unroll 1
     for (int k = first; k < end; ++k, place.Next()) {
-      if (place.round > 0) AwaitBytes(&barriers_.empty[place.number], place.round - 1);
+      if (place.round > 0) WaitBarrier(&barriers_.empty[place.number], place.round - 1);
       const int count = max(0, min(size - k * kChunkElements, kChunkElements));
       const uint32_t bytes = count * static_cast<uint32_t>(sizeof(T));
       uint64_t* const full = &barriers_.full[place.number];
-      ExpectBytes(full, 2 * bytes);
+      ArriveExpectingBytes(full, 2 * bytes);
       if (bytes == 0) continue;
       BulkCopy(Chunk(place.number, 0), dy + k * kChunkElements, bytes, full);
       BulkCopy(Chunk(place.number, 1), x + k * kChunkElements, bytes, full);
@@ -227,7 +233,7 @@ class GridKernel {
   // The chunk at this place has come; unaligned: when no more than kBehind were copied after it.
   template <int kBehind>
   __device__ void Await(const Place& place) const {
-    kAligned ? AwaitBytes(&barriers_.full[place.number], place.round)
+    kAligned ? WaitBarrier(&barriers_.full[place.number], place.round)
              : __pipeline_wait_prior(kBehind);
   }
 
@@ -341,9 +347,9 @@ class GridKernel {
   // The first warp goes on when the whole team has brought its sums.
   __device__ void Meet(unsigned round) const {
     if (threadIdx.x == 0) {
-      unsigned* const counter = teams_.counters + Assembly::kCounters + part_.team;
-      CountUp(counter);
-      AwaitCount(counter, (round + 1) * static_cast<unsigned>(teams_.blocks));
+      unsigned* const counter = teams_.counters + ResidentGrid::kCounters + part_.team;
+      IncrementRelease(counter);
+      SpinUntil(counter, (round + 1) * static_cast<unsigned>(teams_.blocks));
     }
     if (threadIdx.x < kWarp) __syncwarp();
   }
@@ -417,23 +423,23 @@ __global__ void __launch_bounds__(Hold<T, kAligned>::kThreads + kWarp, Hold<T, k
   if (threadIdx.x == 0) part.Set(call, teams, blockIdx.x, kLanes<T>);
   Kernel::Open(barriers);
   BeginKernel();
-  const Assembly assembly(teams.counters);
-  assembly.Begin();
+  const ResidentGrid resident(teams.counters);
+  resident.Begin();
   Kernel kernel(call, teams, part, shared, barriers);
   kernel.Begin();
-  if (assembly.IsComplete()) {
+  if (resident.IsComplete()) {
     kernel.Run();
   } else {
     kernel.Abandon();
-    assembly.TakeTurns(2 * teams.rounds, [&](unsigned phase, unsigned block) {
+    resident.TakeTurns(2 * teams.rounds, [&](unsigned phase, unsigned block) {
       if (threadIdx.x == 0) part.Set(call, teams, block, kLanes<T>);
       __syncthreads();
       Kernel(call, teams, part, shared, barriers).DoShare(phase);
     });
   }
-  if (!teams.leaves_zeros || !assembly.IsLast()) return;
+  if (!teams.leaves_zeros || !resident.IsLast()) return;
   for (int i = threadIdx.x; i < teams.count; i += blockDim.x)
-    teams.counters[Assembly::kCounters + i] = 0;
+    teams.counters[ResidentGrid::kCounters + i] = 0;
   if (finish.counters) finish.Add(0, call.c);
 }
 

@@ -66,7 +66,7 @@ HWY_INLINE ChunkSums SumChunk(const T* dy, const T* x, int64_t count, float mean
   return {hn::GetLane(hn::SumOfLanes(d, db)), products ? hn::GetLane(hn::SumOfLanes(d, ds)) : 0.0f};
 }
 
-// Calls up what is read while one group is summed and dx of another is written. The other one is in the second
+// Prefetches what is read while one group is summed and dx of another is written. The other one is in the second
 // cache or, where all threads share the groups, in the last one, which is nearly as far away as the memory.
 template <bool shared, class T>
 HWY_INLINE void FetchBeside(const T* dy, const T* x, const T* done_dy, const T* done_x,

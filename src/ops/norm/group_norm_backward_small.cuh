@@ -9,7 +9,15 @@
 
 #include <bit>
 
+#include "cuda/cluster.cuh"
+#include "cuda/elements.cuh"
+#include "cuda/fast_divisor.cuh"
+#include "cuda/grid_sync.cuh"
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
+#include "cuda/shared_barrier.cuh"
+#include "cuda/vectors.cuh"
+#include "cuda/warp.cuh"
 #include "ops/norm/group_norm_backward.cuh"
 
 namespace anyacl::cuda::group_norm {
@@ -79,10 +87,10 @@ class SmallKernel {
   static constexpr int kPlaces = kTeam * kVectors * kParts;  // of one team
 
  public:
-  __device__ SmallKernel(const Call& call, const SmallGrid& grid, MailCounters& mail)
+  __device__ SmallKernel(const Call& call, const SmallGrid& grid, ClusterBarriers& cluster_barriers)
       : call_(call),
         grid_(grid),
-        mail_(mail),
+        cluster_barriers_(cluster_barriers),
         slice_(grid.by_columns.Divide(blockIdx.x)),
         team_(threadIdx.x / kTeam),
         lane_(threadIdx.x % kTeam),
@@ -92,7 +100,7 @@ class SmallKernel {
         active_(copy_ < grid.copies && group_ < call.groups) {}
 
   __device__ void Run() {
-    if (InCluster()) OpenMail(mail_);
+    if (InCluster()) InitClusterBarriers(cluster_barriers_);
     BeginKernel();
     LoadGamma();
     const int64_t step = int64_t{grid_.slices} * grid_.copies * kSamples;
@@ -106,7 +114,7 @@ class SmallKernel {
       at += groups;
       offset += groups * call_.size;
     }
-    if (InCluster()) AwaitMail();
+    if (InCluster()) WaitForCluster();
     if (call_.wants_parameters) WriteParameters();
   }
 
@@ -272,25 +280,25 @@ class SmallKernel {
       if (c < channels && part == 0) Deliver(c, sum);
       c += kSmallThreads;
     } while (c < channels);
-    if (InCluster() && slice_ == 0) AddMail();
+    if (InCluster() && slice_ == 0) AddRemoteSums();
   }
 
   // Behind the sums of this block: those that all blocks send to the first, [blocks][channels].
-  __device__ float2* Mail() const {
+  __device__ float2* RemoteSums() const {
     ANYACL_SLOTS(shared);
     return reinterpret_cast<float2*>(shared) + kSmallThreads * (kVectors * kParts + 1) + kWarp;
   }
-  __device__ void AddMail() const {
+  __device__ void AddRemoteSums() const {
     const int channels = static_cast<int>(call_.c), c = static_cast<int>(threadIdx.x);
-    if (c == 0) ExpectBytes(&mail_.of_box[0], grid_.slices * channels * sizeof(float2));
+    if (c == 0) ArriveExpectingBytes(&cluster_barriers_.of_buffer[0], grid_.slices * channels * sizeof(float2));
     if (c >= channels) return;
-    AwaitBytes(&mail_.of_box[0], 0);
+    WaitBarrier(&cluster_barriers_.of_buffer[0], 0);
     float2 total{};
 #pragma unroll
     for (unsigned i = 0; i < kSmallCluster; ++i) {
       if (i == grid_.slices) break;
-      total.x += Mail()[i * channels + c].x;
-      total.y += Mail()[i * channels + c].y;
+      total.x += RemoteSums()[i * channels + c].x;
+      total.y += RemoteSums()[i * channels + c].y;
     }
     Store(c, total);
   }
@@ -316,7 +324,7 @@ class SmallKernel {
     const int64_t channel = first_group_ * call_.channels + c;
     if (channel >= call_.c) return;
     if (InCluster()) {
-      SendMail(mail_, 0, Mail() + slice_ * call_.c + c, sum, 0);
+      StoreRemote(cluster_barriers_, 0, RemoteSums() + slice_ * call_.c + c, sum, 0);
     } else if (grid_.slices > 1) {
       float* const row = grid_.partials + int64_t{slice_} * 2 * call_.c;
       row[channel] = sum.x;
@@ -332,7 +340,7 @@ class SmallKernel {
 
   const Call& call_;
   const SmallGrid& grid_;
-  MailCounters& mail_;
+  ClusterBarriers& cluster_barriers_;
   const unsigned slice_;
   const int team_, lane_, copy_;
   const int64_t first_group_, group_;
@@ -345,8 +353,8 @@ template <class T, int kV, int kTeam, int kVectors, int kSamples, bool kOneChann
 __global__ void __launch_bounds__(kSmallThreads, !kOneChannel && kVectors * kV > 8 ? 1 : 2)
     Small(const __grid_constant__ Call call, const __grid_constant__ SmallGrid grid,
           const __grid_constant__ Finish finish) {
-  __shared__ MailCounters mail;
-  SmallKernel<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid, mail).Run();
+  __shared__ ClusterBarriers cluster_barriers;
+  SmallKernel<T, kV, kTeam, kVectors, kSamples, kOneChannel, kAligned>(call, grid, cluster_barriers).Run();
   if (!finish.counters) return;
   // The last block of all that share these channels.
   const int64_t column = blockIdx.x - grid.by_columns.Divide(blockIdx.x) * grid.columns;
@@ -442,12 +450,12 @@ void LaunchSmall(const Params& p, const Launch& launch) {
   const int64_t places = kSmallThreads * kVectors * kParts * static_cast<int64_t>(sizeof(float2));
   grid.is_cluster = kTeam <= 8 && kSamples == kClusterSamples && grid.slices > 1 &&
                     InOneCluster(p, kTeam) && HasClusters(launch.device);
-  const int64_t mail = grid.is_cluster ? grid.slices * channels : 0;
+  const int64_t remote = grid.is_cluster ? grid.slices * channels : 0;
   const int64_t sums = std::max<int64_t>(kSmallThreads, channels) + kWarp;
   const LaunchShape shape{
       .blocks = int64_t{grid.columns} * grid.slices,
       .threads = kSmallThreads,
-      .shared_bytes = places + (sums + mail) * static_cast<int64_t>(sizeof(float2)),
+      .shared_bytes = places + (sums + remote) * static_cast<int64_t>(sizeof(float2)),
       .cluster = grid.is_cluster ? static_cast<int>(grid.slices) : 1,
       .most_together = kSamples == 1 || grid.is_cluster ? 0 : 2};
   Finish finish(p, grid.partials, grid.slices, channels, launch);

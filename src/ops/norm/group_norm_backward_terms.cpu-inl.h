@@ -179,7 +179,7 @@ HWY_INLINE void StorePair(VF a, VF b, T* p) {
   }
 }
 
-// What the two reads of a group call up: what comes next in memory, which a Zen 4 does better without help as long as
+// What the two reads of a group prefetch: what comes next in memory, which a Zen 4 does better without help as long as
 // nothing is written (1x512x512x512 in FLOAT takes 1.53 times the floor instead of 1.70 where its cores have a way to
 // the memory each, 1.56 and 1.57 otherwise),
 struct FetchAlong {

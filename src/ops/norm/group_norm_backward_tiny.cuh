@@ -7,6 +7,12 @@
 #ifndef ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_TINY_CUH_
 #define ANYACL_OPS_NORM_GROUP_NORM_BACKWARD_TINY_CUH_
 
+#include "cuda/cluster.cuh"
+#include "cuda/elements.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/shared_barrier.cuh"
+#include "cuda/vectors.cuh"
+#include "cuda/warp.cuh"
 #include "ops/norm/group_norm_backward_small.cuh"
 
 namespace anyacl::cuda::group_norm {
@@ -123,15 +129,15 @@ template <class T, int kGroups, bool kAligned>
 __global__ void __launch_bounds__(kTinyThreads, 1)
     Tiny(const __grid_constant__ Call call, void* dgamma, void* dbeta) {
   constexpr int kChannels = kGroups * kTinySize, kKept = kTinyKept<kGroups>;
-  __shared__ MailCounters mail;
+  __shared__ ClusterBarriers cluster_barriers;
   __shared__ float2 of_warps[kTinyWarps][kChannels];
   __shared__ float2 of_blocks[kTinyCluster][kChannels];  // in the first block
   const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
   const int group = thread % kGroups, copy = thread % kWarp / kGroups;
-  OpenMail(mail);
+  InitClusterBarriers(cluster_barriers);
   BeginKernel();
   TinyGroup<T, kAligned> mine(call, block * kTinyThreads + thread, group);
-  AwaitMail();
+  WaitForCluster();
   mine.Decode();
   float2 sums[kTinySize];
 #pragma unroll
@@ -142,11 +148,11 @@ __global__ void __launch_bounds__(kTinyThreads, 1)
     of_warps[thread / kWarp][group * kTinySize + copy * kKept + k] = sums[k];
   __syncthreads();
   if (thread < kChannels)
-    SendMail(mail, 0, &of_blocks[block][thread], AddRows(of_warps, kTinyWarps, thread), 0);
+    StoreRemote(cluster_barriers, 0, &of_blocks[block][thread], AddRows(of_warps, kTinyWarps, thread), 0);
   mine.WriteDx();
   if (block > 0 || thread >= kChannels) return;
-  if (thread == 0) ExpectBytes(&mail.of_box[0], gridDim.x * kChannels * sizeof(float2));
-  AwaitBytes(&mail.of_box[0], 0);
+  if (thread == 0) ArriveExpectingBytes(&cluster_barriers.of_buffer[0], gridDim.x * kChannels * sizeof(float2));
+  WaitBarrier(&cluster_barriers.of_buffer[0], 0);
   const float2 total = AddRows(of_blocks, static_cast<int>(gridDim.x), thread);
   StoreParameter<T>(dbeta, call.gamma.dtype, thread, total.x);
   StoreParameter<T>(dgamma, call.gamma.dtype, thread, total.y);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// aclnnRmsNormGrad: contract, plan, entry points. Formula and reference are in rms_norm_grad.h.
+// aclnnRmsNormGrad: contract and plan. Formula and reference are in rms_norm_grad.h.
 #include "ops/norm/rms_norm_grad.h"
 
 #include <fmt/format.h>
 
-#include "abi/calls.h"
-#include "aclnnop/aclnn_rms_norm_grad.h"
 #include "core/codes.h"
 #include "ops/operators.h"
 
@@ -142,28 +140,8 @@ Status PlanRmsNormGrad(Values values, PlanBuilder& plan) {
 
 }  // namespace
 
-const Operator& RmsNormGradOperator() {
-  static const Operator* const op = new Operator{
-      .contract = Contract(RmsNormGradTable()),
-      .plan = PlanRmsNormGrad,
-      .get_workspace_size = abi::Generic<aclnnRmsNormGradGetWorkspaceSize>::Call,
-      .run = abi::GenericRun<aclnnRmsNormGrad>,
-      .abi_kinds = abi::Generic<aclnnRmsNormGradGetWorkspaceSize>::kKinds,
-  };
-  return *op;
+Operator MakeRmsNormGrad(const Entry&) {
+  return {.contract = Contract(RmsNormGradTable()), .plan = PlanRmsNormGrad, .family = "norm"};
 }
 
 }  // namespace anyacl
-
-aclnnStatus aclnnRmsNormGradGetWorkspaceSize(const aclTensor* dy, const aclTensor* x,
-                                             const aclTensor* rstd, const aclTensor* gamma,
-                                             const aclTensor* dxOut, const aclTensor* dgammaOut,
-                                             uint64_t* workspaceSize, aclOpExecutor** executor) {
-  return anyacl::abi::GetWorkspaceSize(anyacl::RmsNormGradOperator(),
-                                       {dy, x, rstd, gamma, dxOut, dgammaOut}, workspaceSize, executor);
-}
-
-aclnnStatus aclnnRmsNormGrad(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                             aclrtStream stream) {
-  return anyacl::abi::Run(anyacl::RmsNormGradOperator(), workspace, workspaceSize, executor, stream);
-}

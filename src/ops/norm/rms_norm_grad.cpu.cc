@@ -10,7 +10,8 @@
 //
 // Determinism. A row is summed in float over chunks of kChunk columns and the chunks in double, in order, on
 // both ways: neither the number of threads nor the batch around a row changes a bit of its dx. dgamma adds the
-// rows of a block and then the blocks, in order; the blocks depend on the shape alone.
+// rows of a block and then the blocks, in order; the blocks depend on the shape alone. Every kChain of them (of the rows,
+// by columns) the sums move into totals: a longer chain of additions in float would show in the last places.
 //
 // "Pair order" of columns is the order in which Load2 gives elements of T. gamma and the sums of dgamma are
 // kept in it; a last part shorter than a vector has a vector of its own behind the whole ones.
@@ -36,6 +37,18 @@ using Params = RmsNormGradParams;
 inline constexpr int64_t kChunk = 4096;  // columns whose products are summed in float
 inline constexpr int64_t kPiece = 2048;  // columns of dx and dgamma that one thread takes at a time
 inline constexpr int64_t kDotRows = 8;   // rows of a chunk that one thread sums at a time
+inline constexpr int64_t kChain = 32;    // rows, or blocks of rows, that dgamma adds one after the other
+inline constexpr int64_t kOneChain = 50;  // so many rows are one chain: for less, totals would be too much scratch memory
+
+// Sums of chains of dgamma, by column in pair order: in float for up to kChain chains, else in double.
+struct Totals {
+  void* data = nullptr;  // null: all rows are one chain
+  bool wide = true;
+
+  Totals From(int64_t column) const {
+    return {static_cast<unsigned char*>(data) + column * (wide ? 8 : 4), wide};
+  }
+};
 
 // Rows that are worked on together by columns.
 struct Group {
@@ -45,6 +58,7 @@ struct Group {
   float* sums;   // [rows][chunks]
   float* means;  // [rows]: m of the formula
   bool stream;
+  Totals totals;
 };
 
 // Rows cut into blocks.
@@ -180,6 +194,34 @@ void AddTo(float* sums, const float* more, int64_t count) {
     Store1(hn::Add(Load1(sums + i), Load1(more + i)), sums + i);
 }
 
+// All lanes of the last vector, too.
+HWY_INLINE int64_t InVectors(int64_t count) { return CeilDiv(count, LaneCount()) * LaneCount(); }
+
+template <class Total>
+void MoveSums(Total* totals, float* sums, int64_t count, bool first) {
+  for (int64_t i = 0; i < count; ++i) {
+    totals[i] = first ? static_cast<Total>(sums[i]) : totals[i] + static_cast<Total>(sums[i]);
+  }
+}
+
+// Moves the sums of a chain, the first one or another, into the totals.
+void MoveTo(const Totals& totals, float* sums, int64_t count, bool first) {
+  totals.wide ? MoveSums(static_cast<double*>(totals.data), sums, InVectors(count), first)
+              : MoveSums(static_cast<float*>(totals.data), sums, InVectors(count), first);
+  Clear(sums, count);
+}
+
+template <class Total>
+void TakeSums(const Total* totals, float* sums, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) sums[i] = static_cast<float>(totals[i] + static_cast<Total>(sums[i]));
+}
+
+// Puts the totals, with what is left of the last chain, into the sums.
+void TakeTotals(const Totals& totals, float* sums, int64_t count) {
+  totals.wide ? TakeSums(static_cast<const double*>(totals.data), sums, InVectors(count))
+              : TakeSums(static_cast<const float*>(totals.data), sums, InVectors(count));
+}
+
 template <class T>
 void StoreDgamma(const float* sums, int64_t count, float* dgamma) {
   const int64_t lanes = LaneCount();
@@ -211,10 +253,10 @@ HWY_INLINE Row<T> RowOf(const Params& p, int64_t i, int64_t column) {
           static_cast<T*>(p.dx) + at, LoadFloat(p.rstd, i), 0};
 }
 
-// Where dgamma is summed, and where to the rows `ahead` elements behind those in work are called up meanwhile:
+// Where dgamma is summed, and where to the rows `ahead` elements behind those in work are prefetched meanwhile:
 // x in the first read, dy in the second, so that the memory has something to do in both. (0 ahead: nowhere.)
 enum class Way {
-  kColumns,    // dgamma in the second read, nothing called up
+  kColumns,    // dgamma in the second read, nothing prefetched
   kShortRows,  // dgamma in the first read, tiles of the first cache
   kLongRows,   // dgamma in the first read, tiles of the second cache
 };
@@ -263,7 +305,7 @@ HWY_INLINE void SumTile(VF* v, float* sums) {
 
 // ---- First read: the dot product ----
 
-// What has less arithmetic than the second cache takes time calls up its own columns for the first one.
+// What has less arithmetic than the second cache takes time prefetches its own columns for the first one.
 template <Way way, class T>
 inline constexpr bool kWaits = way == Way::kColumns ||
                                (way == Way::kLongRows && std::is_same_v<T, float>);
@@ -448,20 +490,27 @@ void GroupColumnsOf(const Params& p, const Group& group, int64_t piece) {
     return row;
   };
   const float* const gamma = OrderGamma<T>(p, column, count, buffer);
-  if (group.first == 0) {
+  const bool chains = group.totals.data;
+  const Totals totals = group.totals.From(column);
+  if (group.first == 0 || (chains && group.first % kChain == 0)) {
     Clear(sums, count);
   } else {
     InPairOrder<T>(dgamma, count, sums);
   }
-  int64_t i = 0;
-  for (; i + 2 <= group.rows; i += 2) {
-    const Row<T> two[2] = {row_of(i), row_of(i + 1)};
-    Gradients<Way::kColumns, 2>(two, gamma, sums, count, 0, group.stream);
+  for (int64_t i = 0; i < group.rows;) {
+    const int64_t end = chains ? std::min(group.rows, i + kChain - (group.first + i) % kChain) : group.rows;
+    for (; i + 2 <= end; i += 2) {
+      const Row<T> two[2] = {row_of(i), row_of(i + 1)};
+      Gradients<Way::kColumns, 2>(two, gamma, sums, count, 0, group.stream);
+    }
+    if (i < end) {
+      const Row<T> one = row_of(i++);
+      Gradients<Way::kColumns, 1>(&one, gamma, sums, count, 0, group.stream);
+    }
+    const int64_t row = group.first + i;
+    if (chains && row % kChain == 0) MoveTo(totals, sums, count, row == kChain);
   }
-  if (i < group.rows) {
-    const Row<T> one = row_of(i);
-    Gradients<Way::kColumns, 1>(&one, gamma, sums, count, 0, group.stream);
-  }
+  if (chains && group.first + group.rows == p.rows) TakeTotals(totals, sums, count);
   StoreDgamma<T>(sums, count, dgamma);
   if (group.stream) EndStream();
 }
@@ -565,7 +614,7 @@ struct HeldRow {
   VF slope;
 };
 
-// What is written beside the reads in the caches takes a Zen 4 as long to bring up as what is read.
+// What is written beside the reads in the caches takes a Zen 4 as long to fetch as what is read.
 template <bool stream, class T>
 HWY_INLINE void FetchRows(const Row<T>& row, int64_t column, int64_t count) {
   if (stream || !is_zen) {
@@ -708,8 +757,15 @@ void SumBlocksOf(const Params& p, const Blocks& w, int64_t piece) {
   alignas(kLineBytes) float sums[kPiece];
   const int64_t column = piece * kPiece;
   const int64_t count = std::min(kPiece, p.cols - column);
+  alignas(kLineBytes) double of_chains[kPiece];
+  const Totals totals{of_chains};
+  const bool chains = w.count > kChain;
   Clear(sums, count);
-  for (int64_t b = 0; b < w.count; ++b) AddTo(sums, w.sums + b * w.width + column, count);
+  for (int64_t b = 0; b < w.count; ++b) {
+    AddTo(sums, w.sums + b * w.width + column, count);
+    if (chains && (b + 1) % kChain == 0) MoveTo(totals, sums, count, b + 1 == kChain);
+  }
+  if (chains) TakeTotals(totals, sums, count);
   StoreDgamma<T>(sums, count, static_cast<float*>(p.dgamma) + column);
 }
 
@@ -796,8 +852,9 @@ void RunSmall(const Params& p) {
   constexpr int64_t kSums = 512;
   float sums[kSums];
   float means[kSums];
+  double totals[CeilDiv(kTask / kOneChain, 64) * 64];  // with more rows than one chain there are fewer columns
   const int64_t chunks = Chunks(p);
-  RunColumns(p, {0, 0, chunks, sums, means, false}, kSums / chunks,
+  RunColumns(p, {0, 0, chunks, sums, means, false, {p.rows > kOneChain ? totals : nullptr}}, kSums / chunks,
              [](int64_t tasks, const auto& task, Order) {
                for (int64_t i = 0; i < tasks; ++i) task(i);
              });
@@ -816,10 +873,18 @@ int64_t RowsOfGroup(const Params& p) {
   return std::clamp<int64_t>(kGroupBytes / (2 * p.cols * ElementSize(p)), 1, p.rows);
 }
 
+// The scratch memory: totals, sums, means.
+bool HasWideTotals(const Params& p) { return p.rows > kChain * kChain; }
+int64_t TotalsBytes(const Params& p) {
+  return p.rows > kOneChain ? CeilDiv(p.cols, 64) * 64 * (HasWideTotals(p) ? 8 : 4) : 0;
+}
+
 void RunByColumns(const Params& p) {
   const int64_t rows = RowsOfGroup(p);
-  float* const sums = static_cast<float*>(p.scratch);
-  RunColumns(p, {0, 0, Chunks(p), sums, sums + rows * Chunks(p), Streams(p)}, rows,
+  auto* const scratch = static_cast<unsigned char*>(p.scratch);
+  float* const sums = reinterpret_cast<float*>(scratch + TotalsBytes(p));
+  const Totals totals{p.rows > kOneChain ? scratch : nullptr, HasWideTotals(p)};
+  RunColumns(p, {0, 0, Chunks(p), sums, sums + rows * Chunks(p), Streams(p), totals}, rows,
              [](int64_t tasks, const auto& task, Order order) { ParallelFor(tasks, task, order); });
 }
 
@@ -861,7 +926,9 @@ void RunByBlocks(const Params& p) {
 int64_t ScratchBytes(const Params& p) {
   constexpr int64_t kFloat = sizeof(float);
   if (IsSmall(p)) return 0;
-  if (GoesByColumns(p)) return RowsOfGroup(p) * (Chunks(p) + 1) * kFloat;
+  if (GoesByColumns(p)) {
+    return TotalsBytes(p) + RowsOfGroup(p) * (Chunks(p) + 1) * kFloat;
+  }
   const Blocks w = CutBlocks(p);
   return (w.count + 1) * w.width * kFloat;
 }

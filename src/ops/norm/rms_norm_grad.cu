@@ -8,17 +8,28 @@
 //            current row in registers, so that a barrier never finds the memory idle. Where no team has a second
 //            row, rows are loaded into the registers at once.
 //   columns  rows longer than a cluster can hold: every thread keeps one vector of eight rows and the whole
-//            grid meets once per eight rows. dgamma needs no sum over blocks.
+//            grid meets once per eight rows. dgamma needs no sum over blocks; every kChain rows its sums in float move
+//            into sums in double, because a longer chain of additions would show in the last places.
 //
 // Determinism. The columns of a thread and the order of all sums follow from the number of columns alone, so
 // a row has the same dx in any batch, and no product is fused but where it says so, so that all variants of a
 // kernel round alike. dgamma adds the rows of a team, the teams of a block and then the
 // blocks, in order; there are kBlocks of them on every GPU.
+#include <cooperative_groups.h>
+
+#include <atomic>
 #include <cmath>
 #include <utility>
 
-#include "cuda/block.cuh"
+#include "cuda/cluster.cuh"
+#include "cuda/column_sums.cuh"
+#include "cuda/elements.cuh"
+#include "cuda/grid_sync.cuh"
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
+#include "cuda/shared_barrier.cuh"
+#include "cuda/vectors.cuh"
+#include "cuda/warp.cuh"
 #include "ops/norm/rms_norm_grad.h"
 
 namespace anyacl::cuda {
@@ -85,9 +96,9 @@ class RowsKernel {
   static constexpr bool kInBulk = kAligned && kHasBulkCopies && S::kInBulk;
 
  public:
-  __device__ RowsKernel(const RowsCall& call, uint4* shared, MailCounters& mail, uint64_t* arrivals)
+  __device__ RowsKernel(const RowsCall& call, uint4* shared, ClusterBarriers& cluster_barriers, uint64_t* arrivals)
       : call_(call),
-        mail_(mail),
+        cluster_barriers_(cluster_barriers),
         arrivals_(arrivals),
         cluster_(static_cast<int>(blockIdx.x) / call.cluster_size),
         rank_(static_cast<int>(blockIdx.x) - cluster_ * call.cluster_size),
@@ -104,7 +115,7 @@ class RowsKernel {
         rstds_(reinterpret_cast<float*>(shared + (S::kSlots + 1) * S::kThreads) + threadIdx.x) {}
 
   __device__ void Run() {
-    if (call_.cluster_size > 1) OpenMail(mail_);
+    if (call_.cluster_size > 1) InitClusterBarriers(cluster_barriers_);
     if constexpr (kInBulk) {
       if (threadIdx.x == 0) {
         for (int s = 0; s < S::kStages; ++s) InitBarrier(&arrivals_[s]);
@@ -112,7 +123,7 @@ class RowsKernel {
       __syncthreads();
     }
     BeginKernel();
-    if (call_.counters) Gathering(call_.counters).Begin();
+    if (call_.counters) GridEpilogue(call_.counters).Begin();
     if constexpr (S::kStages == 0) {
       Once();
     } else {
@@ -120,7 +131,7 @@ class RowsKernel {
 #pragma unroll 1
       for (int s = 0; s < S::kStages; ++s) Copy(s);
       LoadGamma();
-      if (call_.cluster_size > 1) AwaitMail();
+      if (call_.cluster_size > 1) WaitForCluster();
       int stage = 0;
       uint32_t round = 0;
 #pragma unroll 1
@@ -183,7 +194,7 @@ class RowsKernel {
   __device__ void CopyInBulk(int stage) {
     const int columns = max(0, min(Count(0), static_cast<int>(S::kColumns)));
     const uint32_t bytes = columns * static_cast<uint32_t>(sizeof(T));
-    ExpectBytes(&arrivals_[stage], 2 * bytes);
+    ArriveExpectingBytes(&arrivals_[stage], 2 * bytes);
     if (bytes == 0) return;
     BulkCopy(Slot(stage, 0, 0), dy_, bytes, &arrivals_[stage]);
     BulkCopy(Slot(stage, 1, 0), x_, bytes, &arrivals_[stage]);
@@ -225,7 +236,7 @@ class RowsKernel {
       x[k] = LoadVector<kAligned>(x_ + k * kStep, count, Spare());
     }
     LoadGamma();
-    if (call_.cluster_size > 1) AwaitMail();
+    if (call_.cluster_size > 1) WaitForCluster();
     const float mean = SumOverTeam(Dot(dy, x, rstd), 0) * call_.over_cols;
     if (exists) Gradient(dy, x, rstd, mean);
   }
@@ -235,7 +246,7 @@ class RowsKernel {
     const bool exists = rows_left_ > 0;
     Row dy, x;
     __pipeline_wait_prior(S::kStages - 1);
-    if (kInBulk && exists) AwaitBytes(&arrivals_[stage], round);
+    if (kInBulk && exists) WaitBarrier(&arrivals_[stage], round);
     const float rstd = exists ? rstds_[stage * S::kThreads] : 0.0f;
 #pragma unroll
     for (int k = 0; k < S::kVectors; ++k) {
@@ -286,10 +297,10 @@ class RowsKernel {
         if (lane == 0) warps[parity][warp] = sum;
         __syncthreads();
       } else {
-        if (threadIdx.x == 0) ExpectBytes(&mail_.of_box[parity], count * sizeof(float));
+        if (threadIdx.x == 0) ArriveExpectingBytes(&cluster_barriers_.of_buffer[parity], count * sizeof(float));
         if (lane < call_.cluster_size)
-          SendMail(mail_, parity, &warps[parity][rank_ * kWarps + warp], sum, lane);
-        AwaitBytes(&mail_.of_box[parity], step / 2);
+          StoreRemote(cluster_barriers_, parity, &warps[parity][rank_ * kWarps + warp], sum, lane);
+        WaitBarrier(&cluster_barriers_.of_buffer[parity], step / 2);
       }
       sum = 0;
 #pragma unroll
@@ -356,7 +367,7 @@ class RowsKernel {
                           call_.cols,     call_.cols,
                           call_.dgamma,   nullptr,
                           DType::kF32};
-    Gathering(call_.counters).End([&](unsigned block) {
+    GridEpilogue(call_.counters).End([&](unsigned block) {
       for (int64_t column = int64_t{block} * kWarp; column < call_.cols;
            column += int64_t{gridDim.x} * kWarp) {
         AddColumns(sums, column);
@@ -365,7 +376,7 @@ class RowsKernel {
   }
 
   const RowsCall& call_;
-  MailCounters& mail_;
+  ClusterBarriers& cluster_barriers_;
   uint64_t* const arrivals_;  // of the stages
   const int cluster_;
   const int rank_;  // of the block in its cluster
@@ -387,9 +398,9 @@ class RowsKernel {
 template <class S, bool kAligned>
 __global__ void __launch_bounds__(S::kThreads, 1) Rows(const __grid_constant__ RowsCall call) {
   ANYACL_SLOTS(shared);
-  __shared__ MailCounters mail;
+  __shared__ ClusterBarriers cluster_barriers;
   __shared__ uint64_t arrivals[S::kStages + 1];  // one more: there may be none
-  RowsKernel<S, kAligned>(call, shared, mail, arrivals).Run();
+  RowsKernel<S, kAligned>(call, shared, cluster_barriers, arrivals).Run();
 }
 
 int ClusterOf(int64_t cols, int64_t columns_of_block) {
@@ -410,7 +421,7 @@ class RowsLaunch {
         clusters_(static_cast<int>(std::min<int64_t>(turns_, ClustersOf(size_)))) {}
 
   void Run() const {
-    static_assert(S::kSharedBytes <= 227 * 1024 - 8192 && kBlocks <= Gathering::kMostBlocks);
+    static_assert(S::kSharedBytes <= 227 * 1024 - 8192 && kBlocks <= GridEpilogue::kMostBlocks);
     const int64_t pitch = p_.cols * static_cast<int64_t>(SizeOf(p_.dtype));
     WithFlag(Aligned({p_.dy, p_.x, p_.dx, p_.gamma, p_.dgamma}, pitch), [&]<bool kAligned>() {
       turns_ == clusters_ ? Start<typename S::Once, kAligned>() : Start<S, kAligned>();
@@ -466,6 +477,8 @@ void LaunchRows(const Params& p, const Launch& launch) {
 
 constexpr int kGroup = 8;  // rows that a thread keeps
 constexpr int kBatch = 4;  // sums of blocks that a lane asks for at a time
+constexpr int kChain = 32;  // rows that dgamma adds in float
+static_assert(kChain % kGroup == 0);
 
 template <class T>
 inline constexpr int kColumnThreads = sizeof(T) == 4 ? 256 : 128;  // a block covers 1024 columns
@@ -500,24 +513,24 @@ class CooperativeBarrier {
   cg::grid_group::arrival_token token_;
 };
 // The same without such a launch: it opens when all blocks have begun.
-class AssemblyBarrier {
+class ResidentGridBarrier {
  public:
   // `counter` is 0.
-  __device__ AssemblyBarrier(const Assembly& assembly, unsigned* counter)
-      : assembly_(assembly), counter_(counter) {}
-  __device__ bool Opens() const { return assembly_.IsComplete(); }
+  __device__ ResidentGridBarrier(const ResidentGrid& resident, unsigned* counter)
+      : grid_(resident), counter_(counter) {}
+  __device__ bool Opens() const { return grid_.IsComplete(); }
   __device__ void Arrive() {
     __syncthreads();
-    if (threadIdx.x == 0) CountUp(counter_);
+    if (threadIdx.x == 0) IncrementRelease(counter_);
   }
   __device__ void Await() {
     expected_ += gridDim.x;
-    if (threadIdx.x == 0) AwaitCount(counter_, expected_);
+    if (threadIdx.x == 0) SpinUntil(counter_, expected_);
     __syncthreads();
   }
 
  private:
-  const Assembly& assembly_;
+  const ResidentGrid& grid_;
   unsigned* const counter_;
   unsigned expected_ = 0;
 };
@@ -530,6 +543,7 @@ class ColumnsKernel {
   struct Shared {
     float sums[kGroup][kWarps];
     float means[kGroup];
+    double totals[kPhase == Phase::kSums ? 1 : kV][kThreads];  // of dgamma; every thread has its own
   };
   using Slots = uint4[kThreads];  // for unaligned vectors on their way
 
@@ -552,6 +566,7 @@ class ColumnsKernel {
       LoadRows();
       if (first_ == 0) {
         LoadGamma();
+        if constexpr (kPhase != Phase::kSums) ClearTotals();
         if (!barrier.Opens()) return false;
       }
       if constexpr (kPhase != Phase::kGradients) WriteBlockSums();
@@ -646,6 +661,22 @@ class ColumnsKernel {
       for (int j = 0; j < kV; ++j)
         dgamma_[j] = __fmaf_rn(row.dy[j], __fmul_rn(row.x[j], rstd_[r]), dgamma_[j]);
     }
+    if (HasChains() && (first_ + kGroup) % kChain == 0) MoveToTotals();
+  }
+
+  __device__ bool HasChains() const { return p_.rows > kChain; }
+  __device__ double& Total(int j) const { return shared_.totals[j][threadIdx.x]; }
+  __device__ void ClearTotals() const {
+    if (!HasChains()) return;
+#pragma unroll
+    for (int j = 0; j < kV; ++j) Total(j) = 0;
+  }
+  __device__ void MoveToTotals() {
+#pragma unroll
+    for (int j = 0; j < kV; ++j) {
+      Total(j) += dgamma_[j];
+      dgamma_[j] = 0;
+    }
   }
 
   // Every warp adds the sums of all blocks for rows of its own.
@@ -700,7 +731,10 @@ class ColumnsKernel {
 
   // Without rows dgamma is NaN.
   __device__ void WriteDgamma() const {
-    const auto value = [&](int j) { return p_.rows > 0 ? dgamma_[j] : nanf(""); };
+    const auto value = [&](int j) {
+      if (HasChains()) return static_cast<float>(Total(j) + dgamma_[j]);
+      return p_.rows > 0 ? dgamma_[j] : nanf("");
+    };
     float* const to = static_cast<float*>(p_.dgamma) + column_;
 #pragma unroll
     for (int j = 0; j < kV; j += 4) {
@@ -740,21 +774,21 @@ __global__ void __launch_bounds__(kColumnThreads<T>, 1) Columns(const __grid_con
 // block: then rows of half the length would already need two kernels.
 template <class T, bool kAligned>
 __global__ void __launch_bounds__(kColumnThreads<T>, 2)
-    AssembledColumns(const __grid_constant__ Params p, unsigned* counters) {
+    ResidentColumns(const __grid_constant__ Params p, unsigned* counters) {
   BeginKernel();
-  const Assembly assembly(counters);
-  assembly.Begin();
+  const ResidentGrid resident(counters);
+  resident.Begin();
   using Kernel = ColumnsKernel<T, Phase::kBoth, kAligned>;
   __shared__ typename Kernel::Shared shared;
   __shared__ typename Kernel::Slots slots;
-  unsigned* const arrived = counters + Assembly::kCounters;
-  if (!Kernel(p, blockIdx.x, shared, slots).Run(AssemblyBarrier(assembly, arrived))) {
-    assembly.TakeTurns(2, [&](unsigned phase, unsigned block) {
+  unsigned* const arrived = counters + ResidentGrid::kCounters;
+  if (!Kernel(p, blockIdx.x, shared, slots).Run(ResidentGridBarrier(resident, arrived))) {
+    resident.TakeTurns(2, [&](unsigned phase, unsigned block) {
       phase == 0 ? RunColumnsOf<T, Phase::kSums, kAligned>(p, block)
                  : RunColumnsOf<T, Phase::kGradients, kAligned>(p, block);
     });
   }
-  if (assembly.IsLast() && threadIdx.x == 0) *arrived = 0;
+  if (resident.IsLast() && threadIdx.x == 0) *arrived = 0;
 }
 
 int64_t ColumnBlocks(const Params& p) { return CeilDiv<int64_t>(p.cols, kBlockColumns); }
@@ -770,9 +804,9 @@ template <class T, bool kAligned>
 void LaunchColumns(const Params& p, const Launch& launch) {
   LaunchShape shape{.blocks = ColumnBlocks(p), .threads = kColumnThreads<T>};
   constexpr auto kTogether = Columns<T, Phase::kBoth, kAligned>;
-  constexpr auto kAssembled = AssembledColumns<T, kAligned>;
-  if (p.rows > 0 && launch.counters && RunsAtOnce<kAssembled>(launch, shape)) {
-    LaunchKernel<kAssembled>(launch, shape, p, launch.counters);
+  constexpr auto kResident = ResidentColumns<T, kAligned>;
+  if (p.rows > 0 && launch.counters && RunsAtOnce<kResident>(launch, shape)) {
+    LaunchKernel<kResident>(launch, shape, p, launch.counters);
   } else if (p.rows > 0 && !launch.counters && RunsAtOnce<kTogether>(launch, shape)) {
     shape.cooperative = true;
     LaunchKernel<kTogether>(launch, shape, p);

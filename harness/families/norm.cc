@@ -1,0 +1,893 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// LayerNorm, GroupNorm, BatchNorm and what belongs to them.
+#include <functional>
+#include <limits>
+
+#include "core/product.h"
+#include "harness/families/norm_formulas.h"
+#include "harness/family.h"
+
+namespace anyacl::harness {
+namespace {
+
+using norm::Places;
+using norm::Reals;
+using norm::Unit;
+
+constexpr DType F32 = DType::kF32, F16 = DType::kF16, BF16 = DType::kBF16, F64 = DType::kF64;
+constexpr Real kNaN = std::numeric_limits<Real>::quiet_NaN();
+
+Reals RealsOf(const Host& host) {
+  Reals values;
+  for (const Number& n : host.values) values.push_back(n.real());
+  return values;
+}
+// Empty for an absent argument.
+Reals RealsOf(const HostCall& call, const char* arg) { return call.Has(arg) ? RealsOf(call.In(arg)) : Reals(); }
+
+// FLOAT arithmetic rounds to this, or DOUBLE.
+Real UnitOf(bool wide) { return wide ? 0x1p-53L : 0x1p-24L; }
+Real Rounded(double value, bool wide) { return wide ? value : static_cast<float>(value); }
+bool IsWide(const Host& host) { return host.dtype == F64; }
+
+void Put(Host& out, const Reals& values, const Reals& slack) {
+  for (int64_t i = 0; i < out.size(); ++i) out[i] = values[i];
+  out.slack = slack;
+}
+void Fill(Host& out, Real value) {
+  for (Number& n : out.values) n = value;
+}
+// The operator leaves it as it was.
+void Untouched(Host& out) { out.values.clear(); }
+
+// How far sums of `count` numbers in DOUBLE may be off, relative to their sizes.
+Real SumError(Real count) { return 0x1p-52L * (8 + count / 8); }
+
+// Statistics of rows and the rows themselves; any of the outputs may be null.
+void PutNorm(const Reals& x, const Places& p, const norm::Moments& m, const Reals& rstd, const Unit& unit, bool wide, Host* y, Host* mean_out,
+             Host* rstd_out, Host* variance_out) {
+  const Real sum_error = SumError(p.count());
+  Reals relative;  // of rstd, and of the mean in terms of it
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const Real size = m.largest[r] * rstd[r];
+    relative.push_back(std::isfinite(size) ? sum_error * (2 + size) : 0);
+  }
+  const auto per_row = [&](Host* out, const Reals& values, auto&& slack_of) {
+    if (!out) return;
+    Reals slack;
+    for (int64_t r = 0; r < p.rows; ++r) slack.push_back(slack_of(r));
+    Put(*out, values, slack);
+  };
+  per_row(mean_out, m.mean, [&](int64_t r) { return std::isfinite(m.largest[r]) ? sum_error * m.largest[r] : 0; });
+  per_row(rstd_out, rstd, [&](int64_t r) { return std::isfinite(rstd[r]) ? rstd[r] * relative[r] : 0; });
+  per_row(variance_out, m.variance, [&](int64_t r) { return std::isfinite(m.variance[r]) ? m.variance[r] * relative[r] * 2 : 0; });
+  if (!y) return;
+  Unit plain = unit;
+  plain.swish = false;
+  const Reals z = norm::Normalised(x, p, m.mean, rstd, plain);
+  const Reals values = norm::Normalised(x, p, m.mean, rstd, unit);
+  const Real u = UnitOf(wide);
+  Reals slack;
+  for (int64_t i = 0; i < p.size(); ++i) {
+    const int64_t r = p.row[i], c = p.coefficient[i];
+    const Real scaled = std::fabs((x[i] - m.mean[r]) * rstd[r] * unit.Gamma(c));
+    Real one = 6 * u * (scaled + std::fabs(unit.Beta(c))) + relative[r] * (std::fabs(unit.Gamma(c)) + scaled);
+    if (unit.swish) {
+      const Real sz = std::fabs(unit.swish_scale * z[i]);
+      one = one * (2 + sz) + u * (8 + 4 * sz) * std::fabs(z[i]);
+    }
+    slack.push_back(std::isfinite(one) ? one : 0);
+  }
+  Put(*y, values, slack);
+}
+
+void PutGradients(const norm::Gradients& g, bool wide, Real count, Host* dx, Host* dgamma, Host* dbeta) {
+  const Real u = UnitOf(wide) * (wide ? 8 + count : 8);
+  const auto put = [&](Host* out, const Reals& values, const Reals& sizes) {
+    if (!out) return;
+    Reals slack;
+    for (Real size : sizes) slack.push_back(u * size);
+    Put(*out, values, slack);
+  };
+  put(dx, g.x, g.x_size);
+  put(dgamma, g.gamma, g.gamma_size);
+  put(dbeta, g.beta, g.beta_size);
+}
+
+Host* Wanted(HostCall& call, const char* arg, bool wanted = true) {
+  if (!call.Has(arg)) return nullptr;
+  if (wanted) return &call.Out(arg);
+  Untouched(call.Out(arg));
+  return nullptr;
+}
+
+int64_t CountOf(const std::vector<int64_t>& dims) {
+  int64_t count = 1;
+  for (int64_t d : dims) count *= d;
+  return count;
+}
+
+// ---- LayerNorm ----
+
+// x = leading and normalised dims.
+Dims Joined(const Dims& leading, const Dims& tail) {
+  Dims dims = leading;
+  for (int64_t d : tail) dims.push_back(d);
+  return dims;
+}
+Dims KeptOf(const Dims& leading, int ones) {
+  Dims dims = leading;
+  for (int i = 0; i < ones; ++i) dims.push_back(1);
+  return dims;
+}
+std::vector<int64_t> VectorOf(const Dims& dims) { return {dims.begin(), dims.end()}; }
+
+// What the client calls: optional tensors are there or not, half inputs have FLOAT coefficients.
+struct LayerTypes {
+  DType x, coefficients, out, statistics;
+};
+constexpr LayerTypes kLayerTypes[] = {{F32, F32, F32, F32}, {F16, F16, F16, F16},  {BF16, BF16, BF16, BF16}, {F64, F64, F64, F64},
+                                      {F16, F32, F16, F32}, {BF16, F32, F32, F32}, {F32, F32, F16, BF16},    {F64, F32, F32, F32},
+                                      {F16, F16, BF16, F16}};
+
+void SampleLayerNorm(Calls& calls) {
+  const std::string_view op = calls.op().contract.op();
+  const bool fast = op == "aclnnFastLayerNorm";
+  const auto add = [&](const LayerTypes& t, const Dims& leading, const Dims& tail, double eps, Values values = {}, bool optional = true) {
+    std::vector<TestArg> args = {In(t.x, Joined(leading, tail), values), Ints(VectorOf(tail)), optional ? In(t.coefficients, tail) : Null(),
+                                 optional ? In(t.coefficients, tail) : Null(), RealArg(eps),
+                                 Out(fast ? t.x : t.out, Joined(leading, tail)), Out(t.statistics, KeptOf(leading, tail.rank())),
+                                 Out(t.statistics, KeptOf(leading, tail.rank()))};
+    if (op == "aclnnLayerNormWithImplMode") {
+      const bool half = t.x == F16 && (!optional || t.coefficients == F16);
+      args.push_back(Int(half ? 2 : tail.rank() % 2));
+    }
+    return &calls.Add(args);
+  };
+  for (const LayerTypes& t : kLayerTypes) {
+    add(t, {3}, {37}, 1e-5);
+    add(t, {2, 3}, {4, 5}, 1e-3, Between(-3, 9));
+  }
+  for (DType t : {F32, F16, BF16, F64}) {
+    const LayerTypes same{t, t, t, t};
+    add(same, {5}, {64}, 0, Hostile());
+    add(same, {7}, {8}, 1e-5, {}, /*optional=*/false);
+    add(same, {0}, {8}, 1e-5);
+    add(same, {3}, {0}, 1e-5);
+    add(same, {}, {9}, 1e-5);
+    add(same, {2}, {16}, 0, Given({Number(3)}));  // equal numbers: no deviation
+    add(same, {4}, {300}, 1e-5, Between(1000, 1001));
+  }
+  const LayerTypes same{F32, F32, F32, F32};
+  add(same, {40, 30}, {50}, 1e-5);
+  add(same, {3}, {40000}, 1e-5);
+  add({BF16, F32, BF16, F32}, {2}, {33000}, 1e-5);
+  add(same, {6}, {11}, 1e-5)->args[6] = Null();
+  add(same, {6}, {11}, 1e-5)->args[7] = Null();
+  add(same, {6}, {11}, 1e-5)->args[2] = Null();
+  add(same, {6}, {11}, 1e-5)->args[3] = Null();
+  if (!fast) add(same, {6}, {12}, 1e-5)->same = {{5, 0}};
+  TestCall& empty = *add(same, {0, 4}, {8}, 1e-5);  // statistics of no rows may have any shape without elements
+  empty.args[6] = Out(F32, {0});
+  empty.args[7] = Out(F32, {0});
+}
+
+void OracleLayerNorm(HostCall& call) {
+  const Host& input = call.In("input");
+  const int64_t count = CountOf(call.Ints("normalizedShape"));
+  Host* const mean = Wanted(call, "meanOutOptional");
+  Host* const rstd = Wanted(call, "rstdOutOptional");
+  if (input.size() == 0) {
+    if (mean) Fill(*mean, 0);
+    if (rstd) Fill(*rstd, kNaN);
+    return;
+  }
+  const bool wide = IsWide(input);
+  const Places p = norm::LayerPlaces(input.size() / count, count);
+  const Reals x = RealsOf(input);
+  const norm::Moments m = norm::MomentsOf(x, p, true);
+  const Unit unit{RealsOf(call, "weightOptional"), RealsOf(call, "biasOptional")};
+  PutNorm(x, p, m, norm::ReciprocalRoots(m.variance, Rounded(call.Real("eps"), wide)), unit, wide, &call.Out("out"), mean, rstd, nullptr);
+}
+
+void SampleLayerNormBackward(Calls& calls) {
+  const auto add = [&](const LayerTypes& t, const Dims& leading, const Dims& tail, std::vector<bool> mask, bool optional = true) {
+    const Dims rows = KeptOf(leading, tail.rank());
+    return &calls.Add({In(t.x, Joined(leading, tail)), In(t.x, Joined(leading, tail)), Ints(VectorOf(tail)), In(t.statistics, rows),
+                       In(t.statistics, rows, Between(0.5, 2)), optional ? In(t.coefficients, tail) : Null(),
+                       optional ? In(t.coefficients, tail) : Null(), Bools(mask), Out(t.out, Joined(leading, tail)),
+                       Out(t.out, tail), Out(t.out, tail)});
+  };
+  for (const LayerTypes& t : kLayerTypes) {
+    add(t, {3}, {37}, {true, true, true});
+    add(t, {2, 3}, {4, 5}, {true, true, true}, false);
+  }
+  const LayerTypes same{F32, F32, F32, F32};
+  add(same, {5}, {7}, {true, false, false});
+  add(same, {5}, {7}, {false, true, false});
+  add(same, {5}, {7}, {false, false, true});
+  add(same, {5}, {7}, {false, false, false});
+  add(same, {0}, {7}, {true, true, true});
+  add(same, {3}, {0}, {true, true, true});
+  add(same, {40, 30}, {50}, {true, true, true});
+  add(same, {1300}, {300}, {true, true, true});
+  add(same, {3}, {40000}, {true, true, true});
+  add({BF16, F32, F32, F32}, {70}, {600}, {true, true, true});
+  add(same, {6}, {12}, {true, true, true})->same = {{8, 0}};
+}
+
+void OracleLayerNormBackward(HostCall& call) {
+  const std::vector<bool> mask = call.Bools("outputMask");
+  Host* const dx = Wanted(call, "gradInputOut", mask[0]);
+  Host* const dgamma = Wanted(call, "gradWeightOut", mask[1]);
+  Host* const dbeta = Wanted(call, "gradBiasOut", mask[2]);
+  const Host& input = call.In("input");
+  const int64_t count = CountOf(call.Ints("normalizedShape"));
+  if (input.size() == 0) {
+    for (Host* out : {dx, dgamma, dbeta}) {
+      if (out) Fill(*out, 0);
+    }
+    return;
+  }
+  const Places p = norm::LayerPlaces(input.size() / count, count);
+  const Unit unit{RealsOf(call, "weightOptional"), {}};
+  const norm::Gradients g = norm::GradientsOf(RealsOf(call.In("gradOut")), RealsOf(input), p, RealsOf(call.In("mean")),
+                                              RealsOf(call.In("rstd")), unit, false);
+  PutGradients(g, IsWide(input), static_cast<Real>(input.size()), dx, dgamma, dbeta);
+}
+
+// ---- GroupNorm ----
+
+struct GroupTypes {
+  DType x, coefficients, statistics;
+};
+
+int64_t InnerOf(const Dims& dims) {
+  int64_t inner = 1;
+  for (int i = 2; i < dims.rank(); ++i) inner *= dims[i];
+  return inner;
+}
+
+void SampleGroupNorm(Calls& calls) {
+  const auto add = [&](const GroupTypes& t, const Dims& dims, int64_t groups, double eps, Values values = {}, bool optional = true) {
+    return &calls.Add({In(t.x, dims, values), optional ? In(t.coefficients, {dims[1]}) : Null(),
+                       optional ? In(t.coefficients, {dims[1]}) : Null(), Int(dims[0]), Int(dims[1]), Int(InnerOf(dims)), Int(groups),
+                       RealArg(eps), Out(t.x, dims), Out(t.statistics, {dims[0], groups}), Out(t.statistics, {dims[0], groups})});
+  };
+  const GroupTypes types[] = {{F32, F32, F32}, {F16, F16, F16}, {BF16, BF16, BF16}, {F64, F64, F64}, {F16, F32, F16}, {BF16, F32, F32}};
+  for (const GroupTypes& t : types) {
+    add(t, {2, 6, 5, 7}, 3, 1e-5);
+    add(t, {3, 4}, 2, 1e-5);
+    add(t, {2, 4, 33}, 4, 1e-3, {}, /*optional=*/false);
+    add(t, {2, 4, 3, 3, 2}, 1, 0, Between(100, 101));
+  }
+  for (DType t : {F32, F16, BF16, F64}) {
+    add({t, t, t}, {2, 4, 9}, 2, 1e-5, Hostile());
+    add({t, t, t}, {1, 4, 9}, 2, 0, Given({Number(2)}));
+    add({t, t, t}, {2, 0, 9}, 2, 1e-5);
+    add({t, t, t}, {0, 4, 9}, 2, 1e-5);
+    add({t, t, t}, {2, 4, 0}, 2, 1e-5);
+  }
+  add({F32, F32, F32}, {2, 6, 100, 100}, 2, 1e-5);
+  add({F32, F32, F32}, {33, 40, 30}, 8, 1e-5);
+  add({F32, F32, F32}, {3, 4, 5}, 2, -1e-3);
+  add({F32, F32, F32}, {3, 4, 5}, 2, 1e-5)->same = {{8, 0}};
+}
+
+void OracleGroupNorm(HostCall& call) {
+  const Host& self = call.In("self");
+  if (self.size() == 0) {
+    Fill(call.Out("meanOut"), 0);
+    Fill(call.Out("rstdOut"), kNaN);
+    return;
+  }
+  const bool wide = IsWide(self);
+  const Places p = norm::GroupPlaces(self.dims[0], self.dims[1], InnerOf(self.dims), call.Int("group"));
+  const Reals x = RealsOf(self);
+  const norm::Moments m = norm::MomentsOf(x, p, true);
+  const Unit unit{RealsOf(call, "gamma"), RealsOf(call, "beta")};
+  PutNorm(x, p, m, norm::ReciprocalRoots(m.variance, Rounded(call.Real("eps"), wide)), unit, wide, &call.Out("out"),
+          &call.Out("meanOut"), &call.Out("rstdOut"), nullptr);
+}
+
+void SampleGroupNormSilu(Calls& calls) {
+  const bool chooses = calls.op().contract.args().size() == 9;
+  const auto add = [&](DType t, DType c, DType s, const Dims& dims, int64_t groups, bool optional = true, bool silu = true) {
+    std::vector<TestArg> args = {In(t, dims), optional ? In(c, {dims[1]}) : Null(), optional ? In(c, {dims[1]}) : Null(), Int(groups),
+                                 RealArg(1e-5)};
+    if (chooses) args.push_back(Flag(silu));
+    args.insert(args.end(), {Out(t, dims), Out(s, {dims[0], groups}), Out(s, {dims[0], groups})});
+    return &calls.Add(args);
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, t, t, {2, 6, 5, 7}, 3);
+    add(t, t, t, {3, 4}, 2, true, false);
+    add(t, F32, F32, {2, 4, 3, 11}, 2);
+    add(t, t, t, {2, 4, 33}, 4, false);
+    add(t, t, t, {0, 4, 33}, 4);
+    add(t, t, t, {2, 4, 0}, 4);
+  }
+  add(F32, F32, F32, {2, 6, 100, 60}, 2);
+}
+
+void OracleGroupNormSilu(HostCall& call) {
+  const Host& self = call.In("self");
+  if (self.size() == 0) {
+    Fill(call.Out("meanOut"), kNaN);
+    Fill(call.Out("rstdOut"), kNaN);
+    return;
+  }
+  const Places p = norm::GroupPlaces(self.dims[0], self.dims[1], InnerOf(self.dims), call.Int("group"));
+  const Reals x = RealsOf(self);
+  const norm::Moments m = norm::MomentsOf(x, p, true);
+  Unit unit{RealsOf(call, "gamma"), RealsOf(call, "beta")};
+  unit.swish = call.outputs.size() == 8 || call.Flag("activateSilu");
+  PutNorm(x, p, m, norm::ReciprocalRoots(m.variance, Rounded(call.Real("eps"), false)), unit, false, &call.Out("out"),
+          &call.Out("meanOut"), &call.Out("rstdOut"), nullptr);
+}
+
+void SampleGroupNormSwish(Calls& calls) {
+  const auto add = [&](DType t, DType c, const Dims& dims, int64_t groups, bool swish, double scale) {
+    calls.Add({In(t, dims), In(c, {dims[1]}), In(c, {dims[1]}), Int(groups), Text("NCHW"), RealArg(1e-5), Flag(swish), RealArg(scale),
+               Out(t, dims), Out(c, {dims[0], groups}), Out(c, {dims[0], groups})});
+  };
+  for (const auto& [t, c] : {std::pair(F32, F32), std::pair(F16, F16), std::pair(BF16, BF16), std::pair(F16, F32), std::pair(BF16, F32)}) {
+    add(t, c, {2, 6, 5, 7}, 3, true, 1);
+    add(t, c, {3, 4}, 2, true, 0.5);
+    add(t, c, {2, 4, 3, 11}, 2, false, 1);
+    add(t, c, {1, 4, 3}, 2, true, -2);
+  }
+  add(F32, F32, {2, 6, 100, 60}, 2, true, 1);
+  calls.Add({In(F32, {0, 4, 3}), In(F32, {4}), In(F32, {4}), Int(2), Null(), RealArg(1e-5), Flag(true), RealArg(1), Out(F32, {0, 4, 3}),
+             Out(F32, {0, 2}), Out(F32, {0, 2})});
+}
+
+void OracleGroupNormSwish(HostCall& call) {
+  const Host& self = call.In("x");
+  if (self.size() == 0) return;
+  const Places p = norm::GroupPlaces(self.dims[0], self.dims[1], InnerOf(self.dims), call.Int("numGroups"));
+  const Reals x = RealsOf(self);
+  const norm::Moments m = norm::MomentsOf(x, p, true);
+  Unit unit{RealsOf(call, "gamma"), RealsOf(call, "beta")};
+  unit.swish = call.Flag("activateSwish");
+  unit.swish_scale = Rounded(call.Real("swishScale"), false);
+  PutNorm(x, p, m, norm::ReciprocalRoots(m.variance, Rounded(call.Real("eps"), false)), unit, false, &call.Out("yOut"),
+          &call.Out("meanOut"), &call.Out("rstdOut"), nullptr);
+}
+
+void SampleGroupNormSwishGrad(Calls& calls) {
+  const auto add = [&](DType t, const Dims& dims, int64_t groups, double scale, bool dgamma = true, bool dbeta = true) {
+    calls.Add({In(t, dims), In(t, {dims[0], groups}), In(t, {dims[0], groups}, Between(0.5, 2)), In(t, dims), In(t, {dims[1]}),
+               In(t, {dims[1]}), Int(groups), Text("NCHW"), RealArg(scale), Flag(dgamma), Flag(dbeta), Out(t, dims), Out(t, {dims[1]}),
+               Out(t, {dims[1]})});
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, {2, 6, 5, 7}, 3, 1);
+    add(t, {3, 4, 1}, 2, 0.5);
+    add(t, {2, 4, 33}, 4, -1, true, false);
+    add(t, {2, 4, 33}, 1, 1, false, false);
+  }
+  add(F32, {3, 6, 100, 60}, 2, 1);
+}
+
+void OracleGroupNormSwishGrad(HostCall& call) {
+  const Host& x = call.In("x");
+  Host* const dgamma = Wanted(call, "dgammaOut", call.Flag("dgammaIsRequire"));
+  Host* const dbeta = Wanted(call, "dbetaOut", call.Flag("dbetaIsRequire"));
+  const Places p = norm::GroupPlaces(x.dims[0], x.dims[1], InnerOf(x.dims), call.Int("numGroups"));
+  Unit unit{RealsOf(call, "gamma"), RealsOf(call, "beta")};
+  unit.swish = true;
+  unit.swish_scale = Rounded(call.Real("swishScale"), false);
+  const norm::Gradients g =
+      norm::GradientsOf(RealsOf(call.In("dy")), RealsOf(x), p, RealsOf(call.In("mean")), RealsOf(call.In("rstd")), unit, false);
+  PutGradients(g, false, 0, &call.Out("dxOut"), dgamma, dbeta);
+}
+
+// ---- InstanceNorm ----
+
+void SampleInstanceNorm(Calls& calls) {
+  const auto add = [&](DType t, const Dims& dims, const char* format, double eps) {
+    const bool last = std::string_view(format).substr(0, 4) == "NHWC";
+    const Dims statistics = last ? Dims{dims[0], 1, 1, dims[3]} : Dims{dims[0], dims[1], 1, 1};
+    const int64_t channels = dims[last ? 3 : 1];
+    return &calls.Add({In(t, dims), In(t, {channels}), In(t, {channels}), Text(format), RealArg(eps), Out(t, dims), Out(t, statistics),
+                       Out(t, statistics)});
+  };
+  for (DType t : {F32, F16}) {
+    for (const char* format : {"NCHW", "NHWC", "NHWCx"}) {
+      add(t, {2, 5, 6, 7}, format, 1e-5);
+      add(t, {3, 4, 1, 2}, format, 1e-3);
+    }
+    add(t, {0, 5, 6, 7}, "NCHW", 1e-5);
+  }
+  add(F32, {2, 4, 130, 140}, "NCHW", 1e-5);
+}
+
+void OracleInstanceNorm(HostCall& call) {
+  const Host& in = call.In("x");
+  if (in.size() == 0) {
+    for (const char* arg : {"y", "mean", "variance"}) Untouched(call.Out(arg));
+    return;
+  }
+  const bool last = call.Text("dataFormat").substr(0, 4) == "NHWC";
+  const int64_t channels = in.dims[last ? 3 : 1], samples = in.dims[0], inner = in.size() / samples / channels;
+  const auto at = [&](int64_t i) { return last ? std::pair(i / (inner * channels), i % channels) : std::pair(i / (inner * channels), i / inner % channels); };
+  Places p{samples * channels, channels, {}, {}};
+  for (int64_t i = 0; i < in.size(); ++i) {
+    const auto [n, c] = at(i);
+    p.row.push_back(n * channels + c);
+    p.coefficient.push_back(c);
+  }
+  const Reals x = RealsOf(in);
+  const norm::Moments m = norm::MomentsOf(x, p, true);
+  PutNorm(x, p, m, norm::ReciprocalRoots(m.variance, Rounded(call.Real("eps"), false)), {RealsOf(call, "gamma"), RealsOf(call, "beta")}, false,
+          &call.Out("y"), &call.Out("mean"), nullptr, &call.Out("variance"));
+}
+
+// ---- BatchNorm ----
+
+// Channels along an axis; every channel is a row with one coefficient.
+Places ChannelPlaces(const Host& x, int axis) {
+  Places p{x.dims[axis], x.dims[axis], {}, {}};
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const int64_t c = x.Position(i)[axis];
+    p.row.push_back(c);
+    p.coefficient.push_back(c);
+  }
+  return p;
+}
+TestArg Tagged(TestArg arg, Format format) {
+  arg.spec.tensor.format = format;
+  return arg;
+}
+Format FormatOf(int rank) { return rank == 5 ? Format::kNCDHW : rank == 4 ? Format::kNCHW : rank == 3 ? Format::kNCL : Format::kND; }
+
+void SampleBatchNorm(Calls& calls) {
+  const auto add = [&](DType t, DType v, const Dims& dims, bool training, double eps = 1e-5, Values values = {}, int axis = 1,
+                       Format format = Format::kUndefined) {
+    if (format == Format::kUndefined) format = FormatOf(dims.rank());
+    const Dims vector = {dims[axis]};
+    return &calls.Add({Tagged(In(t, dims, values), format), In(v, vector), In(v, vector), In(v, vector), In(v, vector, Between(0.5, 2)),
+                       Flag(training), RealArg(0.25), RealArg(eps), Tagged(Out(t, dims), format), Out(v, vector), Out(v, vector)});
+  };
+  for (DType t : {F32, F16, BF16, F64}) {
+    for (DType v : {t, F32}) {
+      add(t, v, {4, 5}, true);
+      add(t, v, {3, 2, 37}, true);
+      add(t, v, {2, 3, 5, 7}, false);
+      add(t, v, {2, 3, 4, 2, 3}, true);
+    }
+    add(t, t, {2, 3, 5, 7}, true, 0, Hostile());
+    add(t, t, {2, 3, 5, 7}, false, 1e-3, Hostile());
+    add(t, t, {2, 3, 5}, true, 0, Given({Number(2)}));
+    add(t, t, {1, 3}, true, 1e-3);  // one number each: no unbiased variance
+    add(t, t, {0, 3, 4}, true);
+    add(t, t, {3, 2, 50}, true, 1e-5, Between(500, 501));
+  }
+  add(F16, BF16, {2, 3, 20}, true);
+  add(BF16, F16, {2, 3, 20}, false);
+  add(F32, F16, {2, 3, 20}, true);
+  add(F32, F32, {2, 3, 5, 7}, true, 1e-5, {}, 3, Format::kNHWC);
+  add(F32, F32, {2, 3, 5, 4, 6}, false, 1e-5, {}, 4, Format::kNDHWC);
+  add(F32, F32, {2, 3, 2, 2, 2, 2, 2}, true, 1e-5, {}, 1, Format::kNCHW);
+  add(F32, F32, {8, 6, 40, 50}, true);
+  add(F32, F32, {2, 3, 150, 150}, true);
+  add(F32, F32, {9000, 4}, true);
+  for (bool training : {true, false}) {
+    TestCall& none = *add(F32, F32, {4, 5, 20}, training);
+    for (int i : {1, 2, 3, 4}) none.args[i] = Null();
+    if (!training) none.args[9] = none.args[10] = Null();
+    add(F32, F32, {4, 5, 20}, training)->args[3] = Null();
+    add(F32, F32, {4, 5, 20}, training)->args[4] = Null();
+    add(F32, F32, {4, 5, 20}, training)->same = {{8, 0}};
+  }
+}
+
+void OracleBatchNorm(HostCall& call) {
+  const Host& input = call.In("input");
+  const bool training = call.Flag("training");
+  const bool empty = input.size() == 0;
+  Host* const save_mean = Wanted(call, "saveMean", training || empty);
+  Host* const save_invstd = Wanted(call, "saveInvstd", training || empty);
+  Host* const running_mean = Wanted(call, "runningMean");
+  Host* const running_var = Wanted(call, "runningVar");
+  const auto keep = [&](Host* out, const char* arg) {
+    if (out) Put(*out, RealsOf(call.In(arg)), {});
+  };
+  if (empty || !training) {
+    keep(running_mean, "runningMean");
+    keep(running_var, "runningVar");
+  }
+  if (empty) {
+    if (save_mean) Fill(*save_mean, 0);
+    if (save_invstd) Fill(*save_invstd, kNaN);
+    return;
+  }
+  const bool wide = IsWide(input);
+  const Real eps = Rounded(call.Real("eps"), wide);
+  int axis = 1;
+  for (const auto& [format, rank] : {std::pair(Format::kNHWC, 4), std::pair(Format::kNDHWC, 5)}) {
+    if (call.FormatOf("input") == format && input.dims.rank() == rank) axis = rank - 1;
+  }
+  const Places p = ChannelPlaces(input, axis);
+  const Reals x = RealsOf(input);
+  const Unit unit{RealsOf(call, "weight"), RealsOf(call, "bias")};
+  norm::Moments m = norm::MomentsOf(x, p, true);
+  if (!training) {
+    m.mean = running_mean ? RealsOf(call.In("runningMean")) : Reals(p.rows, 0);
+    m.variance = running_var ? RealsOf(call.In("runningVar")) : Reals(p.rows, 1);
+  }
+  Reals rstd = norm::ReciprocalRoots(m.variance, eps);
+  for (int64_t r = 0; r < p.rows; ++r) {
+    if (training && eps == 0 && m.variance[r] == 0) rstd[r] = 0;
+  }
+  PutNorm(x, p, m, rstd, unit, wide, &call.Out("output"), save_mean, save_invstd, nullptr);
+  if (!training) return;
+  const Real momentum = Rounded(call.Real("momentum"), wide);
+  const auto update = [&](Host* out, const char* arg, auto&& value_of) {
+    if (!out) return;
+    const Reals before = RealsOf(call.In(arg));
+    Reals after, slack;
+    for (int64_t r = 0; r < p.rows; ++r) {
+      const Real value = value_of(r);
+      after.push_back((1 - momentum) * before[r] + momentum * value);
+      const Real one = UnitOf(wide) * 4 * (std::fabs(before[r]) + std::fabs(value)) + SumError(p.count()) * m.largest[r] * (1 + m.largest[r]);
+      slack.push_back(std::isfinite(one) ? one : 0);
+    }
+    Put(*out, after, slack);
+  };
+  const Real n = p.count();
+  update(running_mean, "runningMean", [&](int64_t r) { return m.mean[r]; });
+  update(running_var, "runningVar", [&](int64_t r) { return n == 1 ? kNaN : m.variance[r] * (n / (n - 1)); });
+}
+
+void SampleBatchNormBackward(Calls& calls) {
+  const bool fast = calls.op().contract.args().size() == 14;
+  const auto add = [&](DType t, DType v, DType out, const Dims& dims, bool training, std::vector<bool> mask = {true, true, true},
+                       int axis = 1, Format format = Format::kUndefined) {
+    if (format == Format::kUndefined) format = FormatOf(dims.rank());
+    const Dims vector = {dims[axis]};
+    std::vector<TestArg> args = {Tagged(In(t, dims), format), Tagged(In(t, dims), format), In(v, vector), In(v, vector),
+                                 In(v, vector, Between(0.5, 2)), In(v, vector), In(v, vector, Between(0.5, 2)), Flag(training),
+                                 RealArg(1e-3), Bools(mask)};
+    if (fast) args.push_back(Int(0));
+    args.insert(args.end(), {Tagged(Out(t, dims), format), Out(out, vector), Out(out, vector)});
+    return &calls.Add(args);
+  };
+  const size_t first_out = fast ? 11 : 10;
+  for (DType t : {F32, F16, BF16, F64}) {
+    for (DType v : {t, F32}) {
+      add(t, v, F32, {4, 5}, true);
+      add(t, v, v, {3, 2, 37}, true);
+      add(t, v, v, {2, 3, 5, 7}, false);
+    }
+  }
+  add(F32, F32, F32, {2, 3, 4, 3, 2}, true);
+  if (!fast) add(F32, F32, F32, {2, 3, 5, 7}, true, {true, true, true}, 3, Format::kNHWC);
+  add(F32, F32, F32, {8, 6, 40, 50}, true);
+  add(F32, F32, F32, {2, 3, 150, 150}, false);
+  add(F32, F32, F32, {9000, 4}, true);
+  add(F32, F32, F32, {3, 4, 20}, true, {true, false, false});
+  add(F32, F32, F32, {3, 4, 20}, true, {false, true, false});
+  add(F32, F32, F32, {3, 4, 20}, false, {false, false, true});
+  add(F32, F32, F32, {3, 4, 20}, false, {false, false, false});
+  add(F32, F32, F32, {0, 4, 20}, true);
+  add(F32, F32, F32, {3, 4, 20}, true)->same = {{static_cast<int>(first_out), 0}};
+  for (bool training : {true, false}) {
+    TestCall& none = *add(F32, F32, F16, {4, 5, 20}, training);
+    for (int i : {2, 3, 4, 5, 6}) none.args[i] = Null();
+    none.args[first_out + 1] = Out(BF16, {5});
+    none.args[first_out + 2] = Out(BF16, {5});
+  }
+  TestCall& unread = *add(F32, F32, F32, {3, 4, 20}, false);  // what training gave need not be there
+  unread.args[5] = In(F32, {0});
+  unread.args[6] = In(F32, {0});
+}
+
+void OracleBatchNormBackward(HostCall& call) {
+  const std::vector<bool> mask = call.Bools("outputMask");
+  Host* const dx = Wanted(call, "gradInput", mask[0]);
+  Host* const dgamma = Wanted(call, "gradWeight", mask[1]);
+  Host* const dbeta = Wanted(call, "gradBias", mask[2]);
+  const Host& input = call.In("input");
+  if (input.size() == 0) {
+    for (Host* out : {dx, dgamma, dbeta}) {
+      if (out) Fill(*out, 0);
+    }
+    return;
+  }
+  const bool fast = call.inputs.size() == 14;
+  const int axis = !fast && call.FormatOf("input") == Format::kNHWC && input.dims.rank() == 4 ? 3 : 1;
+  const Places p = ChannelPlaces(input, axis);
+  const bool training = call.Flag("training");
+  const bool wide = IsWide(input);
+  const auto given = [&](const char* arg, Real otherwise) {
+    return call.Has(arg) ? RealsOf(call.In(arg)) : Reals(p.rows, otherwise);
+  };
+  const Reals mean = training ? given("saveMean", 0) : given("runningMean", 0);
+  const Reals rstd = training ? given("saveInvstd", 1) : norm::ReciprocalRoots(given("runningVar", 1), Rounded(call.Real("eps"), wide));
+  const norm::Gradients g = norm::GradientsOf(RealsOf(call.In("gradOut")), RealsOf(input), p, mean, rstd, {RealsOf(call, "weight"), {}}, !training);
+  PutGradients(g, wide, static_cast<Real>(input.size()), dx, dgamma, dbeta);
+}
+
+// ---- SyncBatchNorm ----
+
+void SampleBatchNormStats(Calls& calls) {
+  for (const auto& [t, s] : {std::pair(F32, F32), std::pair(F16, F32), std::pair(BF16, F32), std::pair(F64, F64), std::pair(F64, F32)}) {
+    for (const Dims& dims : {Dims{4, 5}, Dims{3, 2, 37}, Dims{2, 3, 5, 7}, Dims{2, 3, 2, 2, 2}, Dims{0, 3, 4}}) {
+      calls.Add({In(t, dims), RealArg(1e-5), Out(s, {dims[1]}), Out(s, {dims[1]})});
+    }
+    calls.Add({In(t, {3, 2, 50}, Between(500, 501)), RealArg(0), Out(s, {2}), Out(s, {2})});
+    calls.Add({In(t, {3, 2, 5}, Hostile()), RealArg(0), Out(s, {2}), Out(s, {2})});
+  }
+  calls.Add({In(F32, {4, 3, 100, 100}), RealArg(1e-5), Out(F32, {3}), Out(F32, {3})});
+}
+
+void OracleBatchNormStats(HostCall& call) {
+  const Host& input = call.In("input");
+  if (input.size() == 0) {
+    Fill(call.Out("mean"), 0);
+    Fill(call.Out("invstd"), kNaN);
+    return;
+  }
+  const Places p = ChannelPlaces(input, 1);
+  const Reals x = RealsOf(input);
+  const norm::Moments m = norm::MomentsOf(x, p, true);
+  PutNorm(x, p, m, norm::ReciprocalRoots(m.variance, Rounded(call.Real("eps"), IsWide(input))), {}, IsWide(input), nullptr,
+          &call.Out("mean"), &call.Out("invstd"), nullptr);
+}
+
+void SampleBatchNormElemt(Calls& calls) {
+  const auto add = [&](DType t, DType v, DType out, const Dims& dims, Values values = {}) {
+    return &calls.Add({In(t, dims, values), In(v, {dims[1]}), In(v, {dims[1]}), In(v, {dims[1]}), In(v, {dims[1]}, Between(0.5, 2)),
+                       RealArg(1e-5), Out(out, dims)});
+  };
+  for (DType t : {F32, F16, BF16, F64}) {
+    add(t, t, t, {4, 5});
+    add(t, F32, t, {2, 3, 5, 7});
+    add(t, t, t, {2, 3, 50}, Hostile());
+    add(F32, F32, t, {2, 3, 2, 3, 3});
+    add(t, t, t, {0, 3});
+  }
+  add(F32, F32, F32, {4, 5})->args[1] = Null();
+  add(F32, F32, F32, {4, 5})->args[2] = Null();
+  add(F32, F32, F32, {3, 4, 100, 100});
+  add(F32, F32, F32, {3, 4, 10})->same = {{6, 0}};
+}
+
+void OracleBatchNormElemt(HostCall& call) {
+  const Host& input = call.In("input");
+  if (input.size() == 0) return;
+  const Places p = ChannelPlaces(input, 1);
+  norm::Moments m{RealsOf(call.In("mean")), {}, Reals(p.rows)};
+  PutNorm(RealsOf(input), p, m, RealsOf(call.In("invstd")), {RealsOf(call, "weight"), RealsOf(call, "bias")}, IsWide(input), &call.Out("output"),
+          nullptr, nullptr, nullptr);
+}
+
+void SampleGatherStats(Calls& calls) {
+  const auto add = [&](DType input, DType v, DType out, int64_t ranks, int64_t channels) {
+    return &calls.Add({In(input, {2, channels, 3}), In(v, {ranks, channels}), In(v, {ranks, channels}, Between(0.5, 2)), In(v, {channels}),
+                       In(v, {channels}, Between(0.5, 2)), RealArg(0.25), RealArg(1e-5), In(v, {ranks}, Whole(1, 9)), Out(out, {channels}),
+                       Out(out, {channels})});
+  };
+  for (DType t : {F32, F16, BF16, F64}) {
+    add(t, t, t, 3, 5);
+    add(t, F32, F32, 2, 4);
+    add(F32, t, F32, 4, 7);
+    add(F32, F32, t, 1, 3);
+  }
+  add(F32, F32, F32, 0, 5);
+  add(F32, F32, F32, 2, 3000);
+  add(F32, F32, F32, 1, 3)->args[7] = In(F32, {1}, Whole(1, 1));  // a single number in all
+  TestCall& none = *add(F32, F32, F32, 3, 5);
+  none.args[3] = none.args[4] = Null();
+  add(F32, F32, F32, 3, 5)->args[3] = Null();  // then the other one stays, too
+  add(F32, F32, F32, 3, 5)->args[4] = Null();
+  add(F32, F32, F32, 3, 5)->args[0] = In(F32, {0, 5});
+}
+
+// Writes running statistics: what was before, what comes in, and how far that may be off.
+void PutRunning(HostCall& call, const char* arg, Real momentum, bool wide, const Reals& values, const Reals& errors) {
+  const Reals before = RealsOf(call.In(arg));
+  Reals after, slack;
+  for (size_t c = 0; c < before.size(); ++c) {
+    after.push_back((1 - momentum) * before[c] + momentum * values[c]);
+    slack.push_back(UnitOf(wide) * 4 * (std::fabs(before[c]) + std::fabs(values[c])) + errors[c]);
+    if (!std::isfinite(slack.back())) slack.back() = 0;
+  }
+  Put(call.Out(arg), after, slack);
+}
+
+void OracleGatherStats(HostCall& call) {
+  const Host &mean = call.In("mean"), &invstd = call.In("invstd"), &counts = call.In("counts");
+  const int64_t ranks = mean.dims[0], channels = mean.dims[1];
+  bool wide = false;
+  for (const auto& hosts : call.inputs) {
+    for (const Host& host : hosts) wide = wide || host.dtype == F64;
+  }
+  for (const char* arg : {"meanAll", "invstdAll"}) wide = wide || IsWide(call.Out(arg));
+  const bool updates = call.Has("runningMean") && ranks > 0;
+  if (!updates) {
+    for (const char* arg : {"runningMean", "runningVar"}) {
+      if (call.Has(arg)) Put(call.Out(arg), RealsOf(call.In(arg)), {});
+    }
+  }
+  if (ranks == 0) {
+    Fill(call.Out("meanAll"), 0);
+    Fill(call.Out("invstdAll"), kNaN);
+    return;
+  }
+  const Real eps = Rounded(call.Real("eps"), wide);
+  Real n = 0;
+  for (int64_t k = 0; k < ranks; ++k) n += counts.real(k);
+  Reals means(channels), variances(channels), unbiased(channels), rstd(channels), sizes(channels);
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t k = 0; k < ranks; ++k) means[c] += mean.real(k * channels + c) * counts.real(k) / n;
+    Real sum = 0;
+    for (int64_t k = 0; k < ranks; ++k) {
+      const Real s = invstd.real(k * channels + c), away = mean.real(k * channels + c) - means[c];
+      sum += counts.real(k) * (1 / (s * s) - eps + away * away);
+    }
+    variances[c] = sum / n;
+    unbiased[c] = n == 1 ? kNaN : sum / (n - 1);
+    rstd[c] = 1 / std::sqrt(variances[c] + eps);
+    sizes[c] = 0x1p-45L * (1 + variances[c]);
+  }
+  if (n == 1 && variances[0] != 0) {
+    for (int64_t c = 0; c < channels; ++c) unbiased[c] = variances[c] > 0 ? std::numeric_limits<Real>::infinity() : -std::numeric_limits<Real>::infinity();
+  }
+  Put(call.Out("meanAll"), means, sizes);
+  Put(call.Out("invstdAll"), rstd, sizes);
+  if (!updates) return;
+  const Real momentum = Rounded(call.Real("momentum"), wide);
+  PutRunning(call, "runningMean", momentum, wide, means, sizes);
+  if (call.Has("runningVar")) PutRunning(call, "runningVar", momentum, wide, unbiased, sizes);
+}
+
+void SampleSyncGatherStats(Calls& calls) {
+  const auto add = [&](DType t, DType count, DType out, int64_t ranks, int64_t channels) {
+    calls.Add({In(t, {ranks, channels}), In(t, {ranks, channels}, Between(20, 40)), In(count, {ranks}, Whole(2, 9)), In(t, {channels}),
+               In(t, {channels}, Between(0.5, 2)), RealArg(0.25), RealArg(static_cast<double>(1e-5f)), Out(out, {channels}), Out(out, {channels})});
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, DType::kI32, t, 3, 5);
+    add(F32, t, F32, 2, 4);
+    add(t, F32, F32, 4, 7);
+    add(F32, F32, t, 1, 3);
+  }
+  add(F32, DType::kI32, F32, 2, 0);
+  add(F32, DType::kI32, F32, 2, 3000);
+  // More square than there can be: the variance is no less than 0.
+  calls.Add({In(F32, {1, 1}, Given({Number(8)})), In(F32, {1, 1}, Given({Number(15)})), In(F32, {1}, Given({Number(4)})), In(F32, {1}),
+             In(F32, {1}), RealArg(0.5), RealArg(1), Out(F32, {1}), Out(F32, {1})});
+}
+
+void OracleSyncGatherStats(HostCall& call) {
+  const Host &sum = call.In("totalSum"), &square = call.In("totalSquareSum"), &count = call.In("sampleCount");
+  const int64_t ranks = sum.dims[0], channels = sum.dims[1];
+  Real n = 0;
+  for (int64_t k = 0; k < ranks; ++k) n += std::trunc(count.real(k));
+  Reals means, unbiased, rstd, sizes;
+  const Real eps = static_cast<float>(call.Real("eps"));
+  for (int64_t c = 0; c < channels; ++c) {
+    Real s = 0, q = 0;
+    for (int64_t k = 0; k < ranks; ++k) {
+      s += sum.real(k * channels + c);
+      q += square.real(k * channels + c);
+    }
+    const Real variance = std::max<Real>(0, q / n - (s / n) * (s / n));
+    means.push_back(s / n);
+    unbiased.push_back(variance * n / (n - 1));
+    rstd.push_back(1 / std::sqrt(variance + eps));
+    sizes.push_back(0x1p-40L * (1 + q));
+  }
+  Put(call.Out("batchMean"), means, sizes);
+  Put(call.Out("batchInvstd"), rstd, sizes);
+  const Real momentum = static_cast<float>(call.Real("momentum"));
+  PutRunning(call, "mean", momentum, false, means, sizes);
+  PutRunning(call, "variance", momentum, false, unbiased, sizes);
+}
+
+void SampleBatchNormReduce(Calls& calls) {
+  for (DType t : {F32, F16, BF16}) {
+    calls.Add({Tagged(In(t, {3, 4, 5, 6}), Format::kNCHW), Out(F32, {4}), Out(F32, {4})});
+    calls.Add({Tagged(In(t, {3, 4, 1, 2}), Format::kNCHW), Out(F32, {4}), Out(F32, {4})});
+    calls.Add({Tagged(In(t, {3, 5, 6, 4}, Between(100, 101)), Format::kNHWC), Out(F32, {4}), Out(F32, {4})});
+    calls.Add({Tagged(In(t, {0, 4, 5, 6}), Format::kNCHW), Out(F32, {4}), Out(F32, {4})});
+  }
+  calls.Add({Tagged(In(F32, {3, 4, 100, 130}), Format::kNCHW), Out(F32, {4}), Out(F32, {4})});
+}
+
+void OracleBatchNormReduce(HostCall& call) {
+  const Host& x = call.In("x");
+  Host &sum = call.Out("sum"), &square = call.Out("squareSum");
+  Fill(sum, 0);
+  Fill(square, 0);
+  sum.slack = square.slack = Reals(sum.size());
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const int64_t c = x.Position(i)[call.FormatOf("x") == Format::kNHWC ? 3 : 1];
+    const Real v = x.real(i);
+    sum[c] += v;
+    square[c] += v * v;
+    sum.slack[c] += 0x1p-40L * std::fabs(v);
+    square.slack[c] += 0x1p-40L * v * v;
+  }
+}
+
+void SampleReduceBackward(Calls& calls) {
+  const auto add = [&](DType t, DType v, DType out, const Dims& dims, bool input_g, bool weight_g, bool bias_g, Values values = {}) {
+    const Dims vector = {dims[1]};
+    return &calls.Add({In(t, dims), In(t, dims, values), In(v, vector), In(v, vector, Between(0.5, 2)), In(v, vector), Flag(input_g),
+                       Flag(weight_g), Flag(bias_g), Out(out, vector), Out(out, vector), Out(out, vector), Out(out, vector)});
+  };
+  for (DType t : {F32, F16, BF16, F64}) {
+    add(t, t, t, {4, 5}, true, true, true);
+    add(t, F32, F32, {3, 2, 37}, true, true, true);
+    add(F32, t, F32, {2, 3, 5, 7}, true, true, true);
+    add(F32, F32, t, {2, 3, 2, 3, 3}, true, true, true);
+  }
+  add(F32, F32, F32, {3, 4, 20}, true, false, false);
+  add(F32, F32, F32, {3, 4, 20}, false, true, false);
+  add(F32, F32, F32, {3, 4, 20}, false, false, true);
+  add(F32, F32, F32, {3, 4, 20}, false, false, false);
+  add(F32, F32, F32, {0, 4, 20}, true, true, true);
+  add(F32, F32, F32, {3, 4, 100, 100}, true, true, true);
+  TestCall& few = *add(F32, F32, F32, {3, 4, 20}, true, false, false);
+  few.args[4] = few.args[10] = few.args[11] = Null();
+}
+
+void OracleReduceBackward(HostCall& call) {
+  const Host &grad = call.In("gradOut"), &input = call.In("input"), &mean = call.In("mean"), &invstd = call.In("invstd");
+  const int64_t channels = input.dims[1];
+  Reals dy(channels), dy_size(channels), xmu(channels), xmu_size(channels), weight(channels), weight_size(channels);
+  const Real error = IsWide(input) ? 0x1p-53L * (8 + static_cast<Real>(input.size())) : 0x1p-24L * 2;
+  for (int64_t i = 0; i < input.size(); ++i) {
+    const int64_t c = input.Position(i)[1];
+    const Real one = grad.real(i) * (input.real(i) - mean.real(c));
+    dy[c] += grad.real(i);
+    dy_size[c] += error * std::fabs(grad.real(i));
+    xmu[c] += one;
+    xmu_size[c] += error * std::fabs(one);
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    weight[c] = input.size() ? xmu[c] * invstd.real(c) : 0;
+    weight_size[c] = input.size() ? xmu_size[c] * std::fabs(invstd.real(c)) : 0;
+  }
+  if (Host* const out = Wanted(call, "sumDy", call.Flag("inputG"))) Put(*out, dy, dy_size);
+  if (Host* const out = Wanted(call, "sumDyXmu", call.Flag("inputG"))) Put(*out, xmu, xmu_size);
+  if (Host* const out = Wanted(call, "gradWeight", call.Flag("weightG"))) Put(*out, weight, weight_size);
+  if (Host* const out = Wanted(call, "gradBias", call.Flag("biasG"))) Put(*out, dy, dy_size);
+}
+
+constexpr Limits kPartial = {.partial = true};
+
+}  // namespace
+
+std::span<const Subject> NormSubjects() {
+  static const Subject subjects[] = {
+      {"aclnnLayerNorm", SampleLayerNorm, OracleLayerNorm},
+      {"aclnnLayerNormWithImplMode", SampleLayerNorm, OracleLayerNorm},
+      {"aclnnFastLayerNorm", SampleLayerNorm, OracleLayerNorm},
+      {"aclnnLayerNormBackward", SampleLayerNormBackward, OracleLayerNormBackward, kPartial},
+      {"aclnnGroupNorm", SampleGroupNorm, OracleGroupNorm},
+      {"aclnnGroupNormSilu", SampleGroupNormSilu, OracleGroupNormSilu},
+      {"aclnnGroupNormSiluV2", SampleGroupNormSilu, OracleGroupNormSilu},
+      {"aclnnGroupNormSwish", SampleGroupNormSwish, OracleGroupNormSwish},
+      {"aclnnGroupNormSwishGrad", SampleGroupNormSwishGrad, OracleGroupNormSwishGrad, kPartial},
+      {"aclnnInstanceNorm", SampleInstanceNorm, OracleInstanceNorm, kPartial},
+      {"aclnnBatchNorm", SampleBatchNorm, OracleBatchNorm, kPartial},
+      {"aclnnBatchNormBackward", SampleBatchNormBackward, OracleBatchNormBackward, kPartial},
+      {"aclnnFastBatchNormBackward", SampleBatchNormBackward, OracleBatchNormBackward, kPartial},
+      {"aclnnBatchNormStats", SampleBatchNormStats, OracleBatchNormStats},
+      {"aclnnBatchNormElemt", SampleBatchNormElemt, OracleBatchNormElemt},
+      {"aclnnBatchNormGatherStatsWithCounts", SampleGatherStats, OracleGatherStats},
+      {"aclnnSyncBatchNormGatherStats", SampleSyncGatherStats, OracleSyncGatherStats},
+      {"aclnnBatchNormReduce", SampleBatchNormReduce, OracleBatchNormReduce},
+      {"aclnnBatchNormReduceBackward", SampleReduceBackward, OracleReduceBackward, kPartial},
+  };
+  return subjects;
+}
+
+}  // namespace anyacl::harness

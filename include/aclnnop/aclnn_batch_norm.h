@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_ACLNNOP_ACLNN_BATCH_NORM_H_
+#define ANYACL_ACLNNOP_ACLNN_BATCH_NORM_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// aclnnBatchNorm: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnBatchNormGetWorkspaceSize(
+    const aclTensor* input, const aclTensor* weight, const aclTensor* bias, aclTensor* runningMean,
+    aclTensor* runningVar, bool training, double momentum, double eps, aclTensor* output,
+    aclTensor* saveMean, aclTensor* saveInvstd, uint64_t* workspaceSize, aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnBatchNorm(void* workspace, uint64_t workspaceSize,
+                                     aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ANYACL_ACLNNOP_ACLNN_BATCH_NORM_H_

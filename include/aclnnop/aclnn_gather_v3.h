@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_ACLNNOP_ACLNN_GATHER_V3_H_
+#define ANYACL_ACLNNOP_ACLNN_GATHER_V3_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// aclnnGatherV3: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnGatherV3GetWorkspaceSize(const aclTensor* self, int64_t dim,
+                                                    const aclTensor* index, int64_t batchDims,
+                                                    int64_t mode, aclTensor* out,
+                                                    uint64_t* workspaceSize,
+                                                    aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnGatherV3(void* workspace, uint64_t workspaceSize,
+                                    aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ANYACL_ACLNNOP_ACLNN_GATHER_V3_H_

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_ACLNNOP_ACLNN_INDEX_ADD_V2_H_
+#define ANYACL_ACLNNOP_ACLNN_INDEX_ADD_V2_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// aclnnIndexAddV2: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnIndexAddV2GetWorkspaceSize(const aclTensor* self, const int64_t dim,
+                                                      const aclTensor* index,
+                                                      const aclTensor* source,
+                                                      const aclScalar* alpha, int64_t mode,
+                                                      aclTensor* out, uint64_t* workspaceSize,
+                                                      aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnIndexAddV2(void* workspace, uint64_t workspaceSize,
+                                      aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ANYACL_ACLNNOP_ACLNN_INDEX_ADD_V2_H_

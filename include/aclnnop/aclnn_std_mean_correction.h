@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_ACLNNOP_ACLNN_STD_MEAN_CORRECTION_H_
+#define ANYACL_ACLNNOP_ACLNN_STD_MEAN_CORRECTION_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// aclnnStdMeanCorrection: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnStdMeanCorrectionGetWorkspaceSize(
+    const aclTensor* self, const aclIntArray* dim, int64_t correction, bool keepdim,
+    aclTensor* stdOut, aclTensor* meanOut, uint64_t* workspaceSize, aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnStdMeanCorrection(void* workspace, uint64_t workspaceSize,
+                                             aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ANYACL_ACLNNOP_ACLNN_STD_MEAN_CORRECTION_H_

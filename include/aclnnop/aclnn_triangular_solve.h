@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_ACLNNOP_ACLNN_TRIANGULAR_SOLVE_H_
+#define ANYACL_ACLNNOP_ACLNN_TRIANGULAR_SOLVE_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// aclnnTriangularSolve: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnTriangularSolveGetWorkspaceSize(
+    const aclTensor* self, const aclTensor* A, bool upper, bool transpose, bool unitriangular,
+    aclTensor* xOut, aclTensor* mOut, uint64_t* workspaceSize, aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnTriangularSolve(void* workspace, uint64_t workspaceSize,
+                                           aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ANYACL_ACLNNOP_ACLNN_TRIANGULAR_SOLVE_H_

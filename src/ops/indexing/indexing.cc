@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// Elements read and written at positions that tensors name.
+#include "ops/indexing/families.h"
+
+namespace anyacl {
+
+void DeclareIndexing(Declarations& declarations) {
+  indexing::DeclareReads(declarations);
+  indexing::DeclareWrites(declarations);
+}
+
+}  // namespace anyacl

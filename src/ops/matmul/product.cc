@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "ops/matmul/product.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/matmul/gemm.h"
+#include "ops/pointwise/pass.h"
+
+namespace anyacl::matmul {
+namespace {
+
+using pointwise::Formula;
+
+// The axes before the last two repeated where `batch` has more.
+Operand WithBatch(Operand operand, const Dims& batch) {
+  const int rank = operand.dims.rank();
+  Dims dims = batch;
+  dims.push_back(operand.dims[rank - 2]);
+  dims.push_back(operand.dims[rank - 1]);
+  return pointwise::BroadcastTo(std::move(operand), dims);
+}
+
+Status AddFill(PlanBuilder& plan, const Operand& to) {
+  const pointwise::ScalarUse zero[] = {{Scalar::OfFloat(0)}};
+  return pointwise::AddPass(plan, Formula::kFill, DType::kF32, {}, to, zero);
+}
+
+}  // namespace
+
+namespace {
+
+int64_t Product(const Dims& dims, int begin, int count) {
+  int64_t product = 1;
+  for (int i = begin; i < begin + count; ++i) product *= dims[i];
+  return product;
+}
+
+void Describe(const Operand& operand, Groups groups, GemmOperand* member) {
+  for (int i = 0; i < operand.dims.rank(); ++i) {
+    member->dims[i] = operand.dims[i];
+    member->strides[i] = operand.strides[i];
+  }
+  member->dtype = operand.dtype;
+  member->batch_axes = static_cast<uint8_t>(groups.batch);
+  member->line_axes = static_cast<uint8_t>(groups.lines);
+  member->k_axes = static_cast<uint8_t>(groups.k);
+}
+
+// So many tiles of columns that a wave of them keeps every thread busy, and no more than this of memory.
+constexpr int64_t kWaveFloats = int64_t{8} << 20;
+
+int64_t WaveOf(int64_t tiles, int64_t tile_size) { return std::clamp(kWaveFloats / tile_size, std::min<int64_t>(tiles, 16), tiles); }
+
+}  // namespace
+
+Status AddContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c) {
+  const int64_t batch = Product(a.dims, 0, a_groups.batch);
+  const int64_t m = Product(a.dims, a_groups.batch, a_groups.lines), n = Product(b.dims, b_groups.batch, b_groups.lines);
+  const int64_t k = Product(a.dims, a_groups.batch + a_groups.lines, a_groups.k);
+  if (batch == 0 || m == 0 || n == 0) return {};
+  if (k == 0) return AddFill(plan, c);
+  GemmOperand rows{}, columns{};
+  Describe(a, a_groups, &rows);
+  Describe(b, b_groups, &columns);
+  const int64_t wave = WaveOf(batch * TilesOf(n), PackedTile(n, k));
+  const Operand packed_a = plan.ScratchOperand("packed rows", DType::kF32, {PackedBatches(rows), PackedRows(m, k)});
+  const Operand packed_b = plan.ScratchOperand("packed columns", DType::kF32, {wave, PackedTile(n, k)});
+  auto& params = plan.MakeParams<GemmParams>();
+  params.a = rows;
+  params.b = columns;
+  params.batch = batch;
+  params.m = m;
+  params.n = n;
+  params.k = k;
+  params.wave = wave;
+  plan.Bind(a, params.a.data);
+  plan.Bind(b, params.b.data);
+  plan.Bind(c, reinterpret_cast<void*&>(params.c));
+  plan.Bind(packed_a, reinterpret_cast<void*&>(params.packed_a));
+  plan.Bind(packed_b, reinterpret_cast<void*&>(params.packed_b));
+  return plan.ChooseKernel("gemm");
+}
+
+Status AddProduct(PlanBuilder& plan, const Operand& a, const Operand& b, const Operand& c) {
+  Dims batch;
+  for (int i = 0; i + 2 < c.dims.rank(); ++i) batch.push_back(c.dims[i]);
+  const Groups groups = {batch.rank(), 1, 1};
+  return AddContraction(plan, WithBatch(a, batch), groups, WithBatch(Transposed(b), batch), groups, c);
+}
+
+Operand Transposed(Operand operand) {
+  const int rank = operand.dims.rank();
+  std::swap(operand.dims[rank - 2], operand.dims[rank - 1]);
+  std::swap(operand.strides[rank - 2], operand.strides[rank - 1]);
+  return operand;
+}
+
+Operand WithUnitAxis(const Operand& operand, int axis) {
+  Operand result = operand;
+  result.dims = result.strides = Dims();
+  for (int i = 0; i <= operand.dims.rank(); ++i) {
+    if (i == axis) {
+      result.dims.push_back(1);
+      result.strides.push_back(0);
+    }
+    if (i == operand.dims.rank()) break;
+    result.dims.push_back(operand.dims[i]);
+    result.strides.push_back(operand.strides[i]);
+  }
+  return result;
+}
+
+Status AddScaledSum(PlanBuilder& plan, const Operand& product, float alpha, const Operand* added, float beta, const Operand& to) {
+  const pointwise::ScalarUse factors[] = {{Scalar::OfFloat(alpha)}, {Scalar::OfFloat(beta)}};
+  if (beta == 0 && alpha == 0) return AddFill(plan, to);
+  if (alpha == 0) return pointwise::AddPass(plan, Formula::kScaled, DType::kF32, {added, 1}, to, {factors + 1, 1});
+  if (beta != 0) {
+    const Operand inputs[] = {product, *added};
+    return pointwise::AddPass(plan, Formula::kScaledSum, DType::kF32, inputs, to, factors);
+  }
+  if (alpha == 1) return pointwise::AddCopy(plan, product, to);
+  return pointwise::AddPass(plan, Formula::kScaled, DType::kF32, {&product, 1}, to, factors);
+}
+
+}  // namespace anyacl::matmul

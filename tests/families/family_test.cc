@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// Every operator that has a subject (harness/family.h): right results in every layout, the same bits in all of them, with any
+// number of threads and on every run; a code and a sentence for every rule of its contract that a small mistake can break.
+// What the contract admits and no call covers fails.
+//
+//   family_test --gtest_filter=pointwise.aclnnAdd
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <string>
+
+#include "cpu/parallel.h"
+#include "cpu/targets.h"
+#include "harness/call.h"
+#include "harness/cases.h"
+#include "harness/family.h"
+#include "harness/session.h"
+#include "ops/operators.h"
+#include "run_tests.h"
+
+namespace anyacl {
+namespace {
+
+using harness::Calls;
+using harness::RunCall;
+using harness::RunOptions;
+using harness::RunResult;
+using harness::Subject;
+using harness::TestCall;
+
+const Operator* FindOperator(std::string_view name) {
+  for (const Operator* op : Operators()) {
+    if (name == op->contract.op()) return op;
+  }
+  return nullptr;
+}
+
+std::string NameOf(const Operator& op, const TestCall& call) {
+  std::string text;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const contract::ArgSpec& arg = call.args[i].spec;
+    if (op.contract.args()[i].is_tensor() && !arg.null) {
+      text += fmt::format(" {} {}{}", op.contract.args()[i].name, Name(arg.tensor.dtype), ToString(arg.tensor.dims));
+    }
+  }
+  return call.label.empty() ? text : call.label + ":" + text;
+}
+
+class FamilyTest : public testing::Test {
+ public:
+  explicit FamilyTest(const Subject& subject) : subject_(subject) {}
+
+  void TestBody() override {
+    const Operator* const op = FindOperator(subject_.op);
+    ASSERT_TRUE(op) << subject_.op << " is no operator";
+    Calls calls(*op);
+    subject_.sample(calls);
+    ASSERT_FALSE(calls.all().empty());
+    for (const TestCall& call : calls.all()) {
+      SCOPED_TRACE(NameOf(*op, call));
+      CheckResults(*op, call);
+      CheckThreadsAndTargets(*op, call);
+      if (testing::Test::HasFailure() && ++failures_ >= kMostFailures) return;
+    }
+    CheckCoverage(*op);
+    CheckRefusals(*op, calls.all());
+  }
+
+ private:
+  static constexpr int kMostFailures = 5;  // calls of one operator
+
+  RunResult Run(const Operator& op, const TestCall& call, const char* layout, bool compare = true) {
+    return RunCall(op, subject_, call, session_.stream(), {.layout = layout, .compare = compare});
+  }
+
+  // The oracle speaks once for dense tensors and once for repeated ones; what else must have the same bits is compared to those.
+  void CheckResults(const Operator& op, const TestCall& call) {
+    dense_ = {};
+    for (const char* layout : harness::kLayouts) {
+      const bool is_dense = std::strcmp(layout, "dense") == 0;
+      if (subject_.limits.dense_only && !is_dense) continue;
+      const bool same_bits = !is_dense && subject_.limits.same_layout_bits && std::strcmp(layout, "expanded") != 0;
+      RunResult result = Run(op, call, layout, /*compare=*/!same_bits);
+      EXPECT_EQ(result.problem, "") << "layout " << layout;
+      if (!result.problem.empty()) return;
+      for (const auto& [arg, dtype] : result.types) seen_types_.insert({arg, dtype});
+      for (size_t i = 0; i < result.strided.size(); ++i) {
+        if (result.strided[i]) seen_strided_.insert(static_cast<int>(i));
+      }
+      EXPECT_TRUE(!same_bits || SameOutputs(result, dense_)) << "layout " << layout << " gives other bits than dense tensors";
+      if (is_dense) dense_ = std::move(result);
+    }
+  }
+
+  void CheckThreadsAndTargets(const Operator& op, const TestCall& call) {
+    for (const int threads : {1, 3}) {
+      cpu::SetMaxThreads(threads);
+      EXPECT_TRUE(SameOutputs(Run(op, call, "dense", false), dense_)) << "other bits with " << threads << " threads";
+    }
+    cpu::SetMaxThreads(0);
+    for (const std::string& target : cpu::UsableTargets()) {
+      if (!cpu::ForceTarget(target)) continue;
+      if (SameOutputs(Run(op, call, "dense", false), dense_)) continue;
+      EXPECT_EQ(Run(op, call, "dense").problem, "") << "on " << target;
+    }
+    cpu::ForceTarget("");
+  }
+
+  void CheckCoverage(const Operator& op) {
+    const Calls probe(op);
+    for (size_t i = 0; i < op.contract.args().size(); ++i) {
+      const contract::Arg& arg = op.contract.args()[i];
+      const int index = static_cast<int>(i);
+      if (!arg.is_tensor() && !arg.is_tensor_list()) continue;
+      for (const contract::Rule& rule : op.contract.rules()) {
+        if (rule.kind != contract::RuleKind::kDTypeRows || rule.args.size() != 1 || std::strcmp(rule.args[0], arg.name) != 0) continue;
+        for (DType t : probe.TypesOf(arg.name)) {
+          EXPECT_TRUE(seen_types_.count({index, t})) << arg.name << " is never " << Name(t) << ", which the contract admits";
+        }
+      }
+      // Results of a length that the data decide lie one behind the other.
+      const bool strided = subject_.limits.dense_only || (subject_.limits.partial && arg.is_written()) || seen_strided_.count(index);
+      EXPECT_TRUE(strided) << arg.name << " is never a strided view";
+    }
+  }
+
+  // Every rule that a small change of a valid call breaks first: its code, the operator's name in the sentence, nothing made.
+  void CheckRefusals(const Operator& op, std::span<const TestCall> calls) {
+    std::set<int> broken;
+    int tried = 0;
+    for (const TestCall& call : calls) {
+      if (++tried > 6) break;
+      contract::CallSpec valid;
+      for (const harness::TestArg& arg : call.args) valid.args.push_back(arg.spec);
+      std::vector<int> unreached;
+      for (const contract::Violation& violation : FindViolations(op.contract, valid, CurrentProduct(), &unreached)) {
+        if (!broken.insert(violation.rule).second) continue;
+        const contract::Rule& rule = op.contract.rules()[violation.rule];
+        const harness::Refusal refusal = harness::PlanCall(op, violation.call);
+        EXPECT_EQ(refusal.code, op.contract.CodeOf(rule)) << violation.change << ": " << refusal.text;
+        EXPECT_NE(refusal.text.find(fmt::format("): {}: ", op.contract.op())), std::string::npos) << refusal.text;
+        EXPECT_TRUE(refusal.results_cleared) << violation.change;
+      }
+    }
+    EXPECT_FALSE(broken.empty()) << "no rule of the contract could be broken";
+  }
+
+  const Subject& subject_;
+  RunResult dense_;  // of the present call
+  harness::Session session_;
+  std::set<std::pair<int, DType>> seen_types_;
+  std::set<int> seen_strided_;
+  int failures_ = 0;
+};
+
+// A name that is exported without being tested is a defect.
+class CoverageTest : public testing::Test {
+ public:
+  void TestBody() override {
+    std::set<std::string> tested;
+    for (const harness::OperatorCases* cases : harness::AllCases()) tested.insert(cases->op);
+    for (const Operator* op : Operators()) {
+      const std::string name = op->contract.op();
+      if (tested.count(name)) continue;
+      const Subject* const subject = harness::FindSubject(name);
+      EXPECT_TRUE(subject) << name << " has no subject in harness/families";
+    }
+    for (const std::string& name : DeclaredOperators().Names()) {
+      EXPECT_TRUE(FindOperator(name)) << name << " is declared by a family but by no header";
+    }
+  }
+};
+
+void RegisterSubjects() {
+  std::set<std::string> families;
+#define ANYACL_SUBJECTS(name, family) families.insert(#family);
+#include "harness/families.inc"
+#undef ANYACL_SUBJECTS
+  for (const std::string& family : families) {
+    for (const Subject& subject : harness::SubjectsOf(family)) {
+      testing::RegisterTest(family.c_str(), subject.op, nullptr, nullptr, __FILE__, __LINE__,
+                            [&subject]() -> testing::Test* { return new FamilyTest(subject); });
+    }
+  }
+  testing::RegisterTest("Coverage", "EveryOperatorHasASubject", nullptr, nullptr, __FILE__, __LINE__,
+                        []() -> testing::Test* { return new CoverageTest; });
+}
+
+}  // namespace
+}  // namespace anyacl
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  anyacl::RegisterSubjects();
+  return anyacl::RunTests();
+}
