@@ -35,8 +35,8 @@ bool IsAboutScalars(RuleKind kind) {
 
 // Not about the entries of a list one by one.
 bool IsAboutTheWhole(RuleKind kind) {
-  return kind == RuleKind::kNotNull || kind == RuleKind::kLength || kind == RuleKind::kSameLength ||
-         kind == RuleKind::kRequire || kind == RuleKind::kCustom;
+  return kind == RuleKind::kNotNull || kind == RuleKind::kOneGiven || kind == RuleKind::kLength ||
+         kind == RuleKind::kSameLength || kind == RuleKind::kRequire || kind == RuleKind::kCustom;
 }
 
 std::vector<std::string> SplitDims(const char* list) {
@@ -517,6 +517,9 @@ bool Contract::Holds(int index, int item, Values values, Product product) const 
     return set.Has(Common(values, item));
   }
   if (names.kind == RuleKind::kNotNull) return HoldsNull(names, values);
+  if (names.kind == RuleKind::kOneGiven) {
+    return std::any_of(names.args.begin(), names.args.end(), [&](int arg) { return values[arg].given(); });
+  }
   if (names.first_is_handle && !values[names.first].given()) return true;  // optional and absent
   const Value& first = values[names.first];
   const Tensor* const tensor =
@@ -664,7 +667,7 @@ std::string Contract::Broken(int index, int item, Values values, Product product
   const Resolved& names = resolved_[index];
   const auto value_of = [&](int variable) { return Lookup(variable, values); };
   const std::string must = Describe(rule, product);
-  if (rule.kind == RuleKind::kSupported) return must;
+  if (rule.kind == RuleKind::kSupported || rule.kind == RuleKind::kOneGiven) return must;
   if (rule.kind == RuleKind::kDeduces) return fmt::format("{}, got {}", must, DeductionText(values, item));
   const Value& first = values[names.args[0]];
   const auto name = [&](int i) { return NameAt(names.args[i], item); };
@@ -795,6 +798,8 @@ std::string Contract::Describe(const Rule& rule, Product product) const {
     case RuleKind::kNotNull:
       text = fmt::format("{} must not be null", arg);
       break;
+    case RuleKind::kOneGiven:
+      return fmt::format("{} must not all be null", fmt::join(rule.args, " and "));
     case RuleKind::kSupported:
       return fmt::format("not available on {}", Name(product));
     case RuleKind::kDTypeRows: {

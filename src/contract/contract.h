@@ -129,6 +129,7 @@ struct When {
 
 enum class RuleKind {
   kNotNull,
+  kOneGiven,
   kSupported,
   kDTypeRows,
   kSameDType,
@@ -211,6 +212,8 @@ struct Rule {
 };
 
 Rule NotNull(const char* arg);
+// Of optional arguments at least one is not null.
+Rule OneGiven(std::vector<const char*> args);
 Rule Supported(Products products);
 Rule DTypes(const char* arg, std::vector<TypeRow> rows);
 Rule DTypeRows(std::vector<const char*> args, std::vector<TypeRow> rows);

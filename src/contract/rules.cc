@@ -9,6 +9,8 @@ namespace anyacl::contract {
 
 Rule NotNull(const char* arg) { return {.kind = RuleKind::kNotNull, .args = {arg}}; }
 
+Rule OneGiven(std::vector<const char*> args) { return {.kind = RuleKind::kOneGiven, .args = std::move(args)}; }
+
 Rule Supported(Products products) {
   return {.kind = RuleKind::kSupported, .args = {}, .products = products};
 }
@@ -183,6 +185,7 @@ int32_t Contract::CodeOf(const Rule& rule) const {
   if (rule.code != 0) return rule.code;
   switch (rule.kind) {
     case RuleKind::kNotNull:
+    case RuleKind::kOneGiven:
       return code::kNull;
     case RuleKind::kSupported:
       return code::kNoKernel;

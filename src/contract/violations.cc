@@ -196,6 +196,16 @@ class Finder {
     }
   }
 
+  // Of arguments that may not all be absent: none.
+  void TryNoneGiven() {
+    for (const Rule& rule : contract_.rules()) {
+      if (rule.kind != RuleKind::kOneGiven) continue;
+      CallSpec call = valid_;
+      for (const char* arg : rule.args) call.args[contract_.ArgIndex(arg)].null = true;
+      Try(fmt::format("{} -> null", fmt::join(rule.args, " and ")), std::move(call));
+    }
+  }
+
   // Rules that apply only under a flag: the change together with the flag turned.
   void TryWithFlags() {
     for (size_t f = 0; f < valid_.args.size(); ++f) {
@@ -295,6 +305,7 @@ std::vector<Violation> FindViolations(const Contract& contract, const CallSpec& 
   finder.TrySingles();
   finder.TryGroups();
   finder.TryEmptyBatches();
+  finder.TryNoneGiven();
   finder.TryWithFlags();
   return finder.Take(unreached);
 }

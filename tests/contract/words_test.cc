@@ -132,6 +132,12 @@ std::vector<Word> Words() {
   const std::string on = std::string(" on ") + Name(Product::kAscend950);
   return {
       {"NotNullOfAList", {NotNull("xs")}, Absent(kXs), "xs must not be null", "xs must not be null", 161001},
+      {"OneGiven",
+       {OneGiven({"b", "s"})},
+       Both(Absent(kB), Absent(kS)),
+       "b and s must not all be null",
+       "b and s must not all be null",
+       161001},
       {"DTypesOfAList",
        {DTypes("xs", kFloats16And32)},
        entry(kXs, 1, [](Tensor& t) { t.dtype = DType::kI32; }),

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 
 #include "core/codes.h"
 #include "core/scalar.h"
@@ -132,6 +133,15 @@ bool IsNarrowWhole(DType t) {
   return t == DType::kBool || (IsInteger(t) && SizeOf(t) < 8);
 }
 
+int InputsOf(Formula formula) {
+  static constexpr uint8_t kInputs[] = {
+#define ANYACL_FORMULA(name, inputs, types) inputs,
+#include "ops/pointwise/formulas.inc"
+#undef ANYACL_FORMULA
+  };
+  return kInputs[static_cast<int>(formula)];
+}
+
 // Whether every number of `from` is one of `to`, or `to` is all of its compute type.
 bool IsExact(DType from, DType to) {
   using enum DType;
@@ -182,6 +192,9 @@ Operand BroadcastTo(Operand operand, const Dims& dims) {
 
 Status AddPass(PlanBuilder& plan, Formula formula, DType computed, std::span<const Operand> inputs, const Operand& out,
                std::span<const ScalarUse> scalars, PassOptions options) {
+  if (static_cast<int>(inputs.size()) != InputsOf(formula)) {
+    throw std::logic_error(fmt::format("a formula of {} inputs is given {}", InputsOf(formula), inputs.size()));
+  }
   if (Numel(out.dims) == 0) return {};
   Operand operands[kMaxInputs];
   unsigned constants = 0;

@@ -185,12 +185,7 @@ Status RunClamp(PassCall& call) {
   return call.Run();
 }
 
-std::string CheckBounds(Values values, Product) {
-  return values[1].given() || values[2].given() ? "" : "must not be null together with the other bound";
-}
-std::vector<Rule> BoundRules(const Form& form) {
-  return {Custom(form.names[1], "must not be null together with the other bound", CheckBounds).Code(code::kNull)};
-}
+std::vector<Rule> BoundRules(const Form& form) { return {OneGiven({form.names[1], form.names[2]})}; }
 
 std::string CheckOrder(Values values, Product) {
   const Scalar &low = *values[1].scalar, &high = *values[2].scalar;
