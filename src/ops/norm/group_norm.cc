@@ -356,8 +356,8 @@ Operator MakeInstanceNorm(const Entry& entry) {
                Custom("x", "is for Atlas inference (and Ascend 950)", InferenceOrNewest), Rank("x", 4, 4), Rank("gamma", 1, 1),
                Rank("beta", 1, 1)});
   for (const char* arg : {"x", "gamma", "beta", "y", "mean", "variance"}) Add(&table, {AcceptIfEmpty({arg})});
-  constexpr char kVector[] = "must have shape [C]";
-  constexpr char kStatistics[] = "must have shape [N, C, 1, 1] or [N, 1, 1, C]";
+  constexpr const char* kVector = "must have shape [C]";
+  constexpr const char* kStatistics = "must have shape [N, C, 1, 1] or [N, 1, 1, C]";
   Add(&table, {Custom("gamma", kVector, InstanceVector<Instance::kGamma>), Custom("beta", kVector, InstanceVector<Instance::kBeta>),
                SameShape("y", "x"), Custom("mean", kStatistics, InstanceStatistics<Instance::kMean>),
                Custom("variance", kStatistics, InstanceStatistics<Instance::kVariance>)});
