@@ -155,6 +155,9 @@ std::vector<Elementwise> Backward() {
       {.name = "SiluBackward", .of = SLOPE(g * SwishGradient(x)), .low = -5, .high = 5, .ulps = 4, .size = GradientSize},
       {.name = "SwishBackward", .of = SLOPE(g * SwishGradient(p.s[0].real() * x)), .low = -5, .high = 5, .ulps = 4, .size = GradientSize,
        .keep_scalars = true, .scalars = {"betaOptional"}, .numbers = {1, 0.5L, 2}, .absent = {0, 1u << 31}},
+      {.name = "SigmoidBackward", .of = [](const Point& p) {
+         return p.complex() ? p.x[0] * std::conj((Number(1) - p.x[1]) * p.x[1]) : Number(p.re(0) * (1 - p.re(1)) * p.re(1));
+       }, .ulps = 4, .size = [](const Point& p) { return std::abs(p.x[0]) * (1 + std::abs(p.x[1])) * std::abs(p.x[1]) * 2; }, .round_result = true},
       {.name = "LogSigmoidBackward", .of = SLOPE(g / (1 + std::exp(x))), .low = -9, .high = 9, .ulps = 6, .ignored = {"buffer"}},
       {.name = "HardsigmoidBackward", .of = SLOPE(-3 < x && x < 3 ? g / 6 : Real{0}), .low = -5, .high = 5, .round_result = true},
       {.name = "HardswishBackward", .of = SLOPE(g * (x < -3 ? 0 : x <= 3 ? x / 3 + Real{0.5L} : 1)), .low = -5, .high = 5,
@@ -178,6 +181,34 @@ std::vector<Elementwise> Backward() {
   };
 }
 
+// INT64 has no threshold but 0.
+void SampleThresholdBackward(Calls& calls) {
+  const auto of = [&](DType t, Real threshold, DType scalar, Values values) {
+    calls.Add({In(t, {3, 1, 17}, values), In(t, {4, 17}, values), Num(scalar, threshold), Out(t, {3, 4, 17})});
+  };
+  for (const DType t : calls.TypesOf("self")) {
+    const bool whole = IsInteger(t);
+    const Values values = whole ? Whole(t == DType::kU8 ? 0 : -4, 4) : Between(-2, 2);
+    of(t, 0, DType::kI64, values);
+    of(t, Real{1e-8L}, DType::kF32, values);
+    of(t, 0, DType::kF32, Hostile());
+    if (t == DType::kI64) continue;
+    for (const Real threshold : {Real{1.5L}, Real{-1.5L}, Real{3}, kInf, -kInf, kNan}) of(t, threshold, DType::kF64, values);
+    of(t, 1, DType::kBool, values);
+  }
+}
+
+void ThresholdBackwardOracle(HostCall& call) {
+  const Host &g = call.In("gradOutput"), &x = call.In("self");
+  Real threshold = call.Scalar("threshold").real();
+  if (x.dtype != DType::kF64) threshold = static_cast<float>(threshold);
+  if (std::fabs(threshold) < std::ldexp(Real{1}, -23)) threshold = 0;
+  Host& out = call.Out("out");
+  for (int64_t i = 0; i < out.size(); ++i) {
+    out[i] = x.Broadcast(out.dims, i).real() <= threshold ? Number(0) : g.Broadcast(out.dims, i);
+  }
+}
+
 }  // namespace
 
 std::span<const Subject> ActivationSubjects() {
@@ -185,6 +216,7 @@ std::span<const Subject> ActivationSubjects() {
     auto* const list = new std::vector<Subject>;
     static const std::vector<Elementwise> tables[] = {Forward(), Backward()};
     for (const auto& rows : tables) AddSubjects(list, rows);
+    list->push_back({"aclnnThresholdBackward", SampleThresholdBackward, ThresholdBackwardOracle, {.ulps = 0}});
     return list;
   }();
   return *subjects;

@@ -40,6 +40,19 @@ std::string CheckNotNegative(Values values, Product) {
   return value < 0 ? "must not be negative, got " + std::to_string(value) : "";
 }
 
+// The threshold is compared as FLOAT (DOUBLE beside DOUBLE); one that FLOAT can hardly tell from 0 is 0.
+double ThresholdOf(Values values) {
+  const Scalar& given = *values[2].scalar;
+  const double value = values[1].tensor->dtype == DType::kF64 ? given.AsDouble() : given.AsFloat();
+  return std::fabs(value) < 0x1p-23 ? 0 : value;
+}
+
+std::string CheckZeroThreshold(Values values, Product) {
+  const double threshold = ThresholdOf(values);
+  if (values[0].tensor->dtype != DType::kI64 || threshold == 0) return "";
+  return "must not be INT64 with a threshold other than 0, got " + std::to_string(threshold);
+}
+
 std::string CheckAlpha(Values values, Product) {
   const float alpha = values[1].scalar->AsFloat();
   return alpha == 0 || std::isnan(alpha) ? "must not be 0 or NaN, got " + std::to_string(alpha) : "";
@@ -97,6 +110,19 @@ Status RunAddRelu(PassCall& call) {
   if (IsInteger(call.computed)) {
     call.SetScalar(1, Scalar::OfInt(64 - static_cast<int64_t>(8 * SizeOf(call.computed))), DType::kI64);
     call.SetScalar(2, Scalar::OfInt(call.computed != DType::kU8), DType::kI64);
+  }
+  return call.Run();
+}
+
+// Whole numbers are up to a threshold where they are up to its floor.
+Status RunThresholdBackward(PassCall& call) {
+  const double threshold = ThresholdOf(call.values);
+  if (!IsInteger(call.computed)) {
+    call.SetScalar(0, Scalar::Of(DType::kF64, threshold));
+  } else {
+    const bool compares = threshold >= -0x1p62;  // not NaN, either
+    const int64_t whole = compares ? static_cast<int64_t>(std::floor(std::fmin(threshold, 0x1p62))) : INT64_MIN;
+    call.SetScalar(0, Scalar::OfInt(whole), DType::kI64);
   }
   return call.Run();
 }
@@ -211,6 +237,18 @@ void DeclareBackward(Declarations* d) {
           .real_scalars = true, .keep_scalars = true, .products = kFive, .rules = [](const Form&) -> std::vector<Rule> {
             return {Custom("negativeSlope", "must not be negative when selfIsResult is true", CheckSelfIsResult)};
           }});
+  Add(d, {.name = "ThresholdBackward", .formula = Formula::kThresholdBackward,
+          .summary = "Gradient of threshold with the value 0, and so of relu.", .texts = {"out = self <= threshold ? 0 : gradOutput"},
+          .types = {kFloats | kWords, kFloat3 | DTypeSet{DType::kI8, DType::kU8, DType::kI32}}, .scalars = {"threshold"},
+          .null_order = {"threshold", "out", "gradOutput", "self"}, .equal_types = true, .result = kSame, .real_scalars = true,
+          .keep_scalars = true, .products = kFive, .rules = [](const Form&) -> std::vector<Rule> {
+            return {Custom("gradOutput", "must not be INT64 with a threshold other than 0", CheckZeroThreshold)};
+          },
+          .plan = RunThresholdBackward});
+  Add(d, {.name = "SigmoidBackward", .formula = Formula::kSigmoidBackward,
+          .summary = "Gradient of the logistic function, from its result.",
+          .texts = {"gradInput = gradOutput * conj((1 - output) * output)"}, .types = {kFloats | types::kComplex}, .result = kListed,
+          .results = {kFloats | types::kComplex}, .products = kFive});
   const DTypeSet selu = kFloat3 | DTypeSet{DType::kI32, DType::kI8};
   Add(d, {.name = "SeluBackward", .formula = Formula::kSeluBackward, .summary = "Gradient of selu, from its result.",
           .texts = {"gradInput = gradOutput * (result > 0 ? 1.0507 : result + 1.7581)"}, .types = selu, .whole = DType::kF32,
