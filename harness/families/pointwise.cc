@@ -552,7 +552,8 @@ std::vector<Elementwise> SelectionRows() {
 // --- one value of many ---------------------------------------------------------------------------
 
 void SampleIsIn(Calls& calls) {
-  for (DType t : calls.TypesOf("testElements")) {
+  using enum DType;
+  for (DType t : {kF32, kF16, kBF16, kF64, kI8, kU8, kI16, kI32, kI64}) {  // a tensor and a scalar have no list of one argument
     for (DType s : {DType::kF64, DType::kI64, DType::kF32, DType::kI32}) {
       for (const bool invert : {false, true}) {
         for (const Real number : {Real{1}, Real{4}, Real{0.1L}}) {

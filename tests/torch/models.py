@@ -618,7 +618,7 @@ def losses():
                      lambda x, y, labels, w: F.soft_margin_loss(x, y.sign())):
         results = []
         for device in ("cpu", "npu"):
-            leaf = x.to(device).requires_grad_()
+            leaf = x.clone().to(device).requires_grad_()
             loss = function(leaf, y.to(device), labels.to(device), weights.to(device))
             loss.sum().backward()
             results.append((loss.detach(), leaf.grad))
@@ -640,7 +640,7 @@ def activations():
                      lambda x: F.layer_norm(x, (8,)), lambda x: F.rms_norm(x, (8,)), lambda x: F.normalize(x, dim=1)):
         results = []
         for device in ("cpu", "npu"):
-            leaf = x.to(device).requires_grad_()
+            leaf = x.clone().to(device).requires_grad_()
             y = function(leaf)
             (y * torch.arange(y.numel(), device=device).view(y.shape).float()).sum().backward()
             results.append((y.detach(), leaf.grad))
