@@ -83,11 +83,16 @@ Span SpanOf(const Tensor& t) {
   return span;
 }
 
-bool SameElements(const Tensor& a, const Tensor& b) {
-  if (SizeOf(a.dtype) != SizeOf(b.dtype) || !(a.dims == b.dims)) return false;
-  if (AddressOf(a, a.offset) != AddressOf(b, b.offset)) return false;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (a.dims[i] > 1 && a.strides[i] != b.strides[i]) return false;
+bool SameElements(const Tensor& a, const Tensor& b) { return SizeOf(a.dtype) == SizeOf(b.dtype) && InsideElements(a, b); }
+
+bool InsideElements(const Tensor& part, const Tensor& whole) {
+  const int64_t size = static_cast<int64_t>(SizeOf(part.dtype)), room = static_cast<int64_t>(SizeOf(whole.dtype));
+  if (!(part.dims == whole.dims) || size > room) return false;
+  const uintptr_t first = AddressOf(part, part.offset), start = AddressOf(whole, whole.offset);
+  if (first < start || first - start > static_cast<uintptr_t>(room - size)) return false;
+  for (int i = 0; i < part.rank(); ++i) {
+    if (part.dims[i] < 2) continue;
+    if (static_cast<__int128>(part.strides[i]) * size != static_cast<__int128>(whole.strides[i]) * room) return false;
   }
   return true;
 }

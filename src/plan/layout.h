@@ -35,6 +35,10 @@ Span SpanOf(const Tensor& t);
 // True when both views consist of the same elements at the same places.
 bool SameElements(const Tensor& a, const Tensor& b);
 
+// True when each element of `part` lies inside the element of `whole` at the same place: it is the same, or one of its two
+// components. Who reads an element before it writes the one of that place may use both.
+bool InsideElements(const Tensor& part, const Tensor& whole);
+
 // True when some byte belongs to both views, gaps between strides considered: columns of one matrix share none.
 // Views so odd that the answer takes long count as sharing.
 bool ShareBytes(const Tensor& a, const Tensor& b);

@@ -52,6 +52,17 @@ TEST(Layout, OtherOrdersGapsAndBroadcastsDoNot) {
   EXPECT_FALSE(Share(View({2, 3}, {4, 1}), View({2, 3}, {4, 1})));
 }
 
+TEST(Layout, ComponentsOfComplexNumbersLieInsideThem) {
+  const Tensor whole = View({2, 3}, {3, 1}, 0, memory, DType::kC64);
+  EXPECT_TRUE(InsideElements(View({2, 3}, {6, 2}), whole));
+  EXPECT_TRUE(InsideElements(View({2, 3}, {6, 2}, 1), whole));
+  EXPECT_TRUE(InsideElements(whole, whole));
+  EXPECT_FALSE(InsideElements(View({2, 3}, {6, 2}, 2), whole));
+  EXPECT_FALSE(InsideElements(View({2, 3}, {3, 1}), whole));
+  EXPECT_FALSE(InsideElements(whole, View({2, 3}, {6, 2})));
+  EXPECT_FALSE(SameElements(View({2, 3}, {6, 2}), whole));
+}
+
 // Against the definition: does any element appear twice?
 TEST(Layout, OverlapsItselfNeverMissesAnOverlap) {
   for (int64_t s0 = 0; s0 < 9; ++s0) {

@@ -103,6 +103,7 @@ int Run(int argc, char** argv) {
     fmt::print(stderr, "anyacl: {}\n", e.what());
     return kUsage;
   } catch (const std::exception& e) {
+    if (std::ferror(stdout)) return 1;  // Main says it
     fmt::print(stderr, "anyacl: {}\n", e.what());
     return 1;
   }
