@@ -45,14 +45,22 @@ void Untouched(Host& out) { out.values.clear(); }
 // How far sums of `count` numbers in DOUBLE may be off, relative to their sizes.
 Real SumError(Real count) { return 0x1p-52L * (8 + count / 8); }
 
+// How far the elements of a row are off at most, where x was computed; `x_error` may be empty.
+Reals RowErrors(const Places& p, const Reals& x_error) {
+  Reals errors(p.rows);
+  for (size_t i = 0; i < x_error.size(); ++i) errors[p.row[i]] = std::max(errors[p.row[i]], x_error[i]);
+  return errors;
+}
+
 // Statistics of rows and the rows themselves; any of the outputs may be null.
 void PutNorm(const Reals& x, const Places& p, const norm::Moments& m, const Reals& rstd, const Unit& unit, bool wide, Host* y, Host* mean_out,
-             Host* rstd_out, Host* variance_out) {
+             Host* rstd_out, Host* variance_out, const Reals& x_error = {}) {
   const Real sum_error = SumError(p.count());
+  const Reals off = RowErrors(p, x_error);
   Reals relative;  // of rstd, and of the mean in terms of it
   for (int64_t r = 0; r < p.rows; ++r) {
     const Real size = m.largest[r] * rstd[r];
-    relative.push_back(std::isfinite(size) ? sum_error * (2 + size) : 0);
+    relative.push_back(std::isfinite(size) ? sum_error * (2 + size) + off[r] * rstd[r] : 0);
   }
   const auto per_row = [&](Host* out, const Reals& values, auto&& slack_of) {
     if (!out) return;
@@ -60,7 +68,7 @@ void PutNorm(const Reals& x, const Places& p, const norm::Moments& m, const Real
     for (int64_t r = 0; r < p.rows; ++r) slack.push_back(slack_of(r));
     Put(*out, values, slack);
   };
-  per_row(mean_out, m.mean, [&](int64_t r) { return std::isfinite(m.largest[r]) ? sum_error * m.largest[r] : 0; });
+  per_row(mean_out, m.mean, [&](int64_t r) { return std::isfinite(m.largest[r]) ? sum_error * m.largest[r] + off[r] : 0; });
   per_row(rstd_out, rstd, [&](int64_t r) { return std::isfinite(rstd[r]) ? rstd[r] * relative[r] : 0; });
   per_row(variance_out, m.variance, [&](int64_t r) { return std::isfinite(m.variance[r]) ? m.variance[r] * relative[r] * 2 : 0; });
   if (!y) return;
@@ -73,7 +81,8 @@ void PutNorm(const Reals& x, const Places& p, const norm::Moments& m, const Real
   for (int64_t i = 0; i < p.size(); ++i) {
     const int64_t r = p.row[i], c = p.coefficient[i];
     const Real scaled = std::fabs((x[i] - m.mean[r]) * rstd[r] * unit.Gamma(c));
-    Real one = 6 * u * (scaled + std::fabs(unit.Beta(c))) + relative[r] * (std::fabs(unit.Gamma(c)) + scaled);
+    Real one = 6 * u * (scaled + std::fabs(unit.Beta(c))) + relative[r] * (std::fabs(unit.Gamma(c)) + scaled) +
+               (x_error.empty() ? 0 : x_error[i] * rstd[r] * std::fabs(unit.Gamma(c)));
     if (unit.swish) {
       const Real sz = std::fabs(unit.swish_scale * z[i]);
       one = one * (2 + sz) + u * (8 + 4 * sz) * std::fabs(z[i]);
@@ -236,6 +245,142 @@ void OracleLayerNormBackward(HostCall& call) {
   const norm::Gradients g = norm::GradientsOf(RealsOf(call.In("gradOut")), RealsOf(input), p, RealsOf(call.In("mean")),
                                               RealsOf(call.In("rstd")), unit, false);
   PutGradients(g, IsWide(input), static_cast<Real>(input.size()), dx, dgamma, dbeta);
+}
+
+// ---- RmsNorm ----
+
+// A sum of tensors, times alpha the first, and how far FLOAT may be off of it.
+struct Summed {
+  Reals x, error;
+};
+Summed SumOf(const HostCall& call, const char* first, const char* second, const char* third = nullptr, Real alpha = 1) {
+  const Host& x = call.In(first);
+  Summed sum;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const Real one = alpha * x.real(i), other = call.In(second).real(i);
+    const Real more = third && call.Has(third) ? call.In(third).Broadcast(x.dims, i).real() : 0;
+    sum.x.push_back(one + other + more);
+    sum.error.push_back(0x1p-23L * (std::fabs(one) + std::fabs(other) + std::fabs(more)));
+  }
+  return sum;
+}
+
+void SampleRmsNorm(Calls& calls) {
+  const bool gemma = std::string_view(calls.op().contract.op()) == "aclnnGemmaRmsNorm";
+  const auto add = [&](DType t, DType g, const Dims& leading, const Dims& tail, double eps, Values values = {}) {
+    return &calls.Add({In(t, Joined(leading, tail), values), In(g, tail), RealArg(eps), Out(t, Joined(leading, tail)),
+                       Out(F32, KeptOf(leading, tail.rank()))});
+  };
+  for (const auto& [t, g] : {std::pair(F32, F32), std::pair(F16, F16), std::pair(BF16, BF16), std::pair(F16, F32), std::pair(BF16, F32)}) {
+    add(t, g, {3}, {37}, 1e-6);
+    add(t, g, {2, 3}, {4, 5}, 0.5, Between(-3, 9));
+    add(t, g, {5}, {64}, 0, Hostile());
+    add(t, g, {}, {9}, 1e-6);
+  }
+  add(F32, F32, {2}, {16}, 0, Given({Number(0)}));
+  add(F32, F32, {40, 30}, {50}, 1e-6);
+  add(F32, F32, {3}, {40000}, 1e-6);
+  add(BF16, F32, {2}, {33000}, 1e-6);
+  add(F32, F32, {0, 4}, {8}, 1e-6);
+  add(F32, F32, {6}, {12}, 1e-6)->same = {{3, 0}};
+  add(F32, F32, {4, 3}, {8}, 1e-6)->args[4] = Out(F32, {4, 3});
+  // What one program passes: the shape of x, with room for one element per row.
+  if (!gemma) add(F32, F32, {2, 3}, {8}, 1e-6)->args[4] = Out(F32, {2, 3, 8}).Layout("dense");
+}
+
+// `sum` is normalised; y2: the same once more. Any output may be null.
+void PutRmsNorm(HostCall& call, const Summed& sum, int64_t count, Real gamma_bias, Host* y, Host* y2, Host* rstd_out) {
+  const Places p = norm::LayerPlaces(static_cast<int64_t>(sum.x.size()) / count, count);
+  const norm::Moments m = norm::MomentsOf(sum.x, p, false);
+  Unit unit{RealsOf(call, "gamma"), {}};
+  for (Real& g : unit.gamma) g += gamma_bias;
+  const Reals rstd = norm::ReciprocalRoots(m.variance, Rounded(call.Real("epsilon"), false));
+  if (rstd_out) rstd_out->values.resize(p.rows);
+  PutNorm(sum.x, p, m, rstd, unit, false, y, nullptr, rstd_out, nullptr, sum.error);
+  if (y2) PutNorm(sum.x, p, m, rstd, unit, false, y2, nullptr, nullptr, nullptr, sum.error);
+}
+
+void OracleRmsNorm(HostCall& call) {
+  const Host& x = call.In("x");
+  if (x.size() == 0) return;
+  const bool gemma = std::string_view(call.name()) == "aclnnGemmaRmsNorm";
+  PutRmsNorm(call, {RealsOf(x), {}}, call.In("gamma").size(), gemma, &call.Out("yOut"), nullptr, &call.Out("rstdOut"));
+}
+
+void PutSum(Host* out, const Summed& sum) {
+  if (out) Put(*out, sum.x, sum.error);
+}
+
+void SampleAddRmsNorm(Calls& calls) {
+  const auto add = [&](DType t, const Dims& leading, const Dims& tail, double eps) {
+    const Dims dims = Joined(leading, tail);
+    return &calls.Add({In(t, dims), In(t, dims), In(t, tail), RealArg(eps), Out(t, dims), Out(F32, KeptOf(leading, tail.rank())), Out(t, dims)});
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, {3}, {37}, 1e-6);
+    add(t, {2, 3}, {4, 5}, 0);
+    add(t, {0}, {4, 5}, 1e-6);
+    if (t == F32) continue;
+    TestCall& pre = *add(t, {2, 3}, {1, 20}, 1e-6);
+    pre.args[5] = Null();
+    TestCall& post = *add(t, {4, 6}, {20}, 1e-6);
+    post.args[2] = In(t, {1, 20});
+    post.args[5] = post.args[6] = Null();
+  }
+  add(F32, {3}, {40000}, 1e-6);
+  add(F32, {3}, {10}, 1e-6)->same = {{6, 0}};
+  add(F32, {3}, {10}, 1e-6)->same = {{4, 1}};
+}
+
+void OracleAddRmsNorm(HostCall& call) {
+  if (call.In("x1").size() == 0) {
+    for (const char* arg : {"yOut", "rstdOut", "xOut"}) Untouched(call.Out(arg));
+    return;
+  }
+  const Summed sum = SumOf(call, "x1", "x2");
+  PutRmsNorm(call, sum, call.In("gamma").size(), 0, &call.Out("yOut"), nullptr, Wanted(call, "rstdOut"));
+  PutSum(Wanted(call, "xOut"), sum);
+}
+
+void SampleInplaceAddRmsNorm(Calls& calls) {
+  const auto add = [&](DType t, const Dims& leading, const Dims& tail, double eps) {
+    const Dims dims = Joined(leading, tail);
+    calls.Add({In(t, dims), In(t, dims), In(t, tail), RealArg(eps), Out(F32, KeptOf(leading, tail.rank()))});
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, {3}, {37}, 1e-6);
+    add(t, {2, 3}, {4, 5}, 0);
+  }
+  add(F32, {3}, {40000}, 1e-6);
+  add(F32, {0}, {8}, 1e-6);
+}
+
+void OracleInplaceAddRmsNorm(HostCall& call) {
+  if (call.In("x1Ref").size() == 0) return;
+  const Summed sum = SumOf(call, "x1Ref", "x2Ref");
+  PutRmsNorm(call, sum, call.In("gamma").size(), 0, &call.Out("x1Ref"), nullptr, &call.Out("rstdOut"));
+  PutSum(&call.Out("x2Ref"), sum);
+}
+
+void SampleAddRmsNormCast(Calls& calls) {
+  const auto add = [&](DType t, const Dims& leading, const Dims& tail, double eps) {
+    const Dims dims = Joined(leading, tail);
+    return &calls.Add({In(t, dims), In(t, dims), In(t, tail), RealArg(eps), Out(F32, dims), Out(t, dims),
+                       Out(F32, KeptOf(leading, tail.rank())), Out(t, dims)});
+  };
+  for (DType t : {F16, BF16}) {
+    add(t, {3}, {37}, 1e-6);
+    add(t, {2, 3}, {4, 5}, 0);
+    add(t, {0}, {8}, 1e-6);
+    add(t, {3}, {10}, 1e-6)->same = {{7, 0}};
+  }
+}
+
+void OracleAddRmsNormCast(HostCall& call) {
+  if (call.In("x1").size() == 0) return;
+  const Summed sum = SumOf(call, "x1", "x2");
+  PutRmsNorm(call, sum, call.In("gamma").size(), 0, &call.Out("y1Out"), &call.Out("y2Out"), &call.Out("rstdOut"));
+  PutSum(&call.Out("xOut"), sum);
 }
 
 // ---- GroupNorm ----
@@ -871,6 +1016,11 @@ std::span<const Subject> NormSubjects() {
       {"aclnnLayerNormWithImplMode", SampleLayerNorm, OracleLayerNorm},
       {"aclnnFastLayerNorm", SampleLayerNorm, OracleLayerNorm},
       {"aclnnLayerNormBackward", SampleLayerNormBackward, OracleLayerNormBackward, kPartial},
+      {"aclnnRmsNorm", SampleRmsNorm, OracleRmsNorm, kPartial},
+      {"aclnnGemmaRmsNorm", SampleRmsNorm, OracleRmsNorm},
+      {"aclnnAddRmsNorm", SampleAddRmsNorm, OracleAddRmsNorm, kPartial},
+      {"aclnnInplaceAddRmsNorm", SampleInplaceAddRmsNorm, OracleInplaceAddRmsNorm},
+      {"aclnnAddRmsNormCast", SampleAddRmsNormCast, OracleAddRmsNormCast},
       {"aclnnGroupNorm", SampleGroupNorm, OracleGroupNorm},
       {"aclnnGroupNormSilu", SampleGroupNormSilu, OracleGroupNormSilu},
       {"aclnnGroupNormSiluV2", SampleGroupNormSilu, OracleGroupNormSilu},

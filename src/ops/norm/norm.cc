@@ -10,6 +10,7 @@ Operator MakeRmsNormGrad(const Entry& entry);
 void DeclareBatchNorm(Declarations& declarations);
 void DeclareGroupNorm(Declarations& declarations);
 void DeclareLayerNorm(Declarations& declarations);
+void DeclareRmsNorm(Declarations& declarations);
 void DeclareSyncBatchNorm(Declarations& declarations);
 
 void DeclareNorm(Declarations& declarations) {
@@ -19,6 +20,7 @@ void DeclareNorm(Declarations& declarations) {
   DeclareBatchNorm(declarations);
   DeclareGroupNorm(declarations);
   DeclareLayerNorm(declarations);
+  DeclareRmsNorm(declarations);
   DeclareSyncBatchNorm(declarations);
 }
 
