@@ -14,6 +14,8 @@
 
 namespace anyacl::indexing {
 
+void DeclareAdvanced(Declarations& declarations);
+void DeclareMasked(Declarations& declarations);
 void DeclareReads(Declarations& declarations);
 void DeclareWrites(Declarations& declarations);
 

@@ -7,6 +7,8 @@
 namespace anyacl {
 
 void DeclareIndexing(Declarations& declarations) {
+  indexing::DeclareAdvanced(declarations);
+  indexing::DeclareMasked(declarations);
   indexing::DeclareReads(declarations);
   indexing::DeclareWrites(declarations);
 }

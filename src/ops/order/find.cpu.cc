@@ -22,9 +22,48 @@ FoundShape& ShapeAt(void* shape) { return *static_cast<FoundShape*>(shape); }
 
 // ---- What is not 0 --------------------------------------------------------------------------------------------------
 
-int64_t Tasks(const NonzeroParams& p) { return cpu::CeilDiv(p.count, cpu::kTask); }
+int64_t TasksOf(int64_t count) { return cpu::CeilDiv(count, cpu::kTask); }
 
-int64_t NonzeroScratch(const NonzeroParams& p) { return Tasks(p) * static_cast<int64_t>(sizeof(int64_t)); }
+// Scratch for Counted: what was found before each task.
+int64_t CountScratch(int64_t count) { return TasksOf(count) * static_cast<int64_t>(sizeof(int64_t)); }
+
+// The elements of a mask that are set, in order, by several threads.
+class Counted {
+ public:
+  Counted(const void* mask, int64_t count, void* scratch)
+      : mask_(static_cast<const unsigned char*>(mask)), count_(count), before_(static_cast<int64_t*>(scratch)) {
+    cpu::ParallelFor(TasksOf(count), [&](int64_t task) {
+      int64_t found = 0;
+      ForTask(task, [&](int64_t) { ++found; });
+      before_[task] = found;
+    });
+    for (int64_t task = 0; task < TasksOf(count); ++task) total_ += std::exchange(before_[task], total_);
+  }
+  int64_t total() const { return total_; }
+  // visit(index in the mask, how many are set before it)
+  template <class Visit>
+  void ForEach(const Visit& visit) const {
+    cpu::ParallelFor(TasksOf(count_), [&](int64_t task) {
+      int64_t found = before_[task];
+      ForTask(task, [&](int64_t i) { visit(i, found++); });
+    });
+  }
+
+ private:
+  template <class Visit>
+  void ForTask(int64_t task, const Visit& visit) const {
+    for (int64_t i = task * cpu::kTask; i < std::min(count_, (task + 1) * cpu::kTask); ++i) {
+      if (mask_[i] != 0) visit(i);
+    }
+  }
+
+  const unsigned char* mask_;
+  int64_t count_;
+  int64_t* before_;
+  int64_t total_ = 0;
+};
+
+int64_t NonzeroScratch(const NonzeroParams& p) { return CountScratch(p.count); }
 
 void WriteIndices(const NonzeroParams& p, int64_t index, int64_t found, int64_t total) {
   int64_t* const out = static_cast<int64_t*>(p.out);
@@ -35,31 +74,66 @@ void WriteIndices(const NonzeroParams& p, int64_t index, int64_t found, int64_t 
   }
 }
 
-void RunNonzero(const NonzeroParams& p) {
-  const unsigned char* const in = static_cast<const unsigned char*>(p.in);
-  int64_t* const counts = static_cast<int64_t*>(p.scratch);
-  const auto for_each = [&](int64_t task, const auto& visit) {
-    for (int64_t i = task * cpu::kTask; i < std::min(p.count, (task + 1) * cpu::kTask); ++i) {
-      if (in[i] != 0) visit(i);
-    }
-  };
-  cpu::ParallelFor(Tasks(p), [&](int64_t task) {
-    int64_t count = 0;
-    for_each(task, [&](int64_t) { ++count; });
-    counts[task] = count;
+void RunFixed(const NonzeroParams& p, const Counted& counted) {
+  for (int axis = 0; axis < p.rank; ++axis) {
+    int64_t* const row = static_cast<int64_t*>(p.out) + axis * p.fixed;
+    std::fill(row + std::min(counted.total(), p.fixed), row + p.fixed, kNowhere);
+  }
+  counted.ForEach([&](int64_t i, int64_t found) {
+    if (found < p.fixed) WriteIndices(p, i, found, p.fixed);
   });
-  int64_t total = 0;
-  for (int64_t task = 0; task < Tasks(p); ++task) total += std::exchange(counts[task], total);
+  for (int axis = 0; p.repeats && counted.total() == 1 && axis < p.rank; ++axis) {
+    int64_t* const row = static_cast<int64_t*>(p.out) + axis * p.fixed;
+    std::fill(row + 1, row + p.fixed, row[0]);
+  }
+}
+
+void RunNonzero(const NonzeroParams& p) {
+  const Counted counted(p.in, p.count, p.scratch);
+  if (p.fixed > 0) return RunFixed(p, counted);
+  const int64_t total = counted.total();
   FoundShape& shape = ShapeAt(p.shape);
   if (total * p.rank > p.room) {
     shape = {-1, {total * p.rank}};
     return;
   }
   shape = p.by_axis ? FoundShape{2, {p.rank, total}} : FoundShape{2, {total, p.rank}};
-  cpu::ParallelFor(Tasks(p), [&](int64_t task) {
-    int64_t found = counts[task];
-    for_each(task, [&](int64_t i) { WriteIndices(p, i, found++, total); });
+  counted.ForEach([&](int64_t i, int64_t found) { WriteIndices(p, i, found, total); });
+}
+
+int64_t MaskedScratch(const MaskedParams& p) { return CountScratch(p.count); }
+
+template <int kSize>
+void MoveMasked(const MaskedParams& p, const Counted& counted) {
+  struct Element {
+    unsigned char bytes[kSize];
+  };
+  Element *const wide = static_cast<Element*>(p.wide), *const narrow = static_cast<Element*>(p.narrow);
+  counted.ForEach([&](int64_t i, int64_t found) {
+    if (p.shape) narrow[found] = wide[i];
+    else if (found < p.room) wide[i] = narrow[found];
   });
+}
+
+void RunMasked(const MaskedParams& p) {
+  const Counted counted(p.mask, p.count, p.scratch);
+  if (p.shape) {
+    const bool fits = counted.total() <= p.room;
+    ShapeAt(p.shape) = {fits ? 1 : -1, {counted.total()}};
+    if (!fits) return;
+  }
+  switch (p.element) {
+    case 1:
+      return MoveMasked<1>(p, counted);
+    case 2:
+      return MoveMasked<2>(p, counted);
+    case 4:
+      return MoveMasked<4>(p, counted);
+    case 8:
+      return MoveMasked<8>(p, counted);
+    default:
+      return MoveMasked<16>(p, counted);
+  }
 }
 
 // ---- What is different ----------------------------------------------------------------------------------------------
@@ -185,6 +259,13 @@ std::span<const Kernel> NonzeroKernels() {
   using order::NonzeroParams;
   static constexpr Kernel kernels[] = {
       MakeKernel<NonzeroParams, FitsAlways<NonzeroParams>, order::RunNonzero, order::NonzeroScratch>("counted")};
+  return kernels;
+}
+
+std::span<const Kernel> MaskedKernels() {
+  using order::MaskedParams;
+  static constexpr Kernel kernels[] = {
+      MakeKernel<MaskedParams, FitsAlways<MaskedParams>, order::RunMasked, order::MaskedScratch>("counted")};
   return kernels;
 }
 

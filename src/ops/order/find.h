@@ -21,9 +21,26 @@ struct NonzeroParams {
   void* scratch;
   int64_t count;
   int64_t room;  // elements of out
+  int64_t fixed;   // 0, or so many elements are written, and no shape: surplus ones are dropped, missing ones are kNowhere
   int64_t dims[kMaxAxes];
   int32_t rank;
   bool by_axis;  // a row of indices per axis, else a row per element
+  bool repeats;  // with `fixed`: a single one stands for all of them
+};
+
+// An index outside of every axis, also when it is counted from the end.
+inline constexpr int64_t kNowhere = INT64_MIN;
+
+// The elements of `wide` where the mask is set, one behind the other in `narrow`, or the other way round.
+struct MaskedParams {
+  const void* mask;  // BOOL, dense
+  void* wide;
+  void* narrow;
+  void* shape;  // of what was found; null when `narrow` is read
+  void* scratch;
+  int64_t count;
+  int64_t room;     // elements of narrow
+  int32_t element;  // bytes
 };
 
 // The slices of a dense tensor [outer, slices, inner] that are different: of equal ones the first.
