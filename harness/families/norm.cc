@@ -249,9 +249,9 @@ void OracleLayerNormBackward(HostCall& call) {
 
 // ---- RmsNorm ----
 
-// A sum of tensors, times alpha the first, and how far FLOAT may be off of it.
+// A sum of tensors, alpha times the first, the absolute values of what was added, and how far FLOAT may be off.
 struct Summed {
-  Reals x, error;
+  Reals x, size = {}, error = {};
 };
 Summed SumOf(const HostCall& call, const char* first, const char* second, const char* third = nullptr, Real alpha = 1) {
   const Host& x = call.In(first);
@@ -260,7 +260,8 @@ Summed SumOf(const HostCall& call, const char* first, const char* second, const 
     const Real one = alpha * x.real(i), other = call.In(second).real(i);
     const Real more = third && call.Has(third) ? call.In(third).Broadcast(x.dims, i).real() : 0;
     sum.x.push_back(one + other + more);
-    sum.error.push_back(0x1p-23L * (std::fabs(one) + std::fabs(other) + std::fabs(more)));
+    sum.size.push_back(std::fabs(one) + std::fabs(other) + std::fabs(more));
+    sum.error.push_back(0x1p-23L * sum.size.back());
   }
   return sum;
 }
@@ -304,7 +305,7 @@ void OracleRmsNorm(HostCall& call) {
   const Host& x = call.In("x");
   if (x.size() == 0) return;
   const bool gemma = std::string_view(call.name()) == "aclnnGemmaRmsNorm";
-  PutRmsNorm(call, {RealsOf(x), {}}, call.In("gamma").size(), gemma, &call.Out("yOut"), nullptr, &call.Out("rstdOut"));
+  PutRmsNorm(call, {RealsOf(x)}, call.In("gamma").size(), gemma, &call.Out("yOut"), nullptr, &call.Out("rstdOut"));
 }
 
 void PutSum(Host* out, const Summed& sum) {
@@ -381,6 +382,140 @@ void OracleAddRmsNormCast(HostCall& call) {
   const Summed sum = SumOf(call, "x1", "x2");
   PutRmsNorm(call, sum, call.In("gamma").size(), 0, &call.Out("y1Out"), &call.Out("y2Out"), &call.Out("rstdOut"));
   PutSum(&call.Out("xOut"), sum);
+}
+
+// ---- AddLayerNorm, DeepNorm ----
+
+void SampleAddLayerNorm(Calls& calls) {
+  struct Types {
+    DType x1, x2, coefficients, out;
+  };
+  const auto add = [&](const Types& t, const Dims& leading, const Dims& tail, bool wants_sum, const Dims& bias) {
+    const Dims dims = Joined(leading, tail), rows = KeptOf(leading, tail.rank());
+    return &calls.Add({In(t.x1, dims), In(t.x2, dims), In(t.coefficients, tail), In(t.coefficients, tail),
+                       bias.rank() == 0 ? Null() : In(t.out, bias), RealArg(1e-5), Flag(wants_sum), Out(t.out, dims), Out(F32, rows),
+                       Out(F32, rows), Out(t.out, dims)});
+  };
+  const Types types[] = {{F32, F32, F32, F32}, {F16, F16, F16, F16},  {BF16, BF16, BF16, BF16}, {F32, F16, F32, F32},  {F32, BF16, F32, F32},
+                         {F16, F32, F32, F32}, {BF16, F32, F32, F32}, {F16, F16, F32, F16},     {BF16, BF16, F32, BF16}};
+  for (const Types& t : types) {
+    add(t, {3}, {37}, true, {});
+    add(t, {2, 3}, {4, 5}, false, {4, 5});
+    add(t, {4}, {9}, true, {4, 9});
+  }
+  const Types same = types[0];
+  add(same, {3}, {40000}, true, {});
+  add(same, {0}, {8}, true, {});
+  add(same, {3}, {10}, true, {})->same = {{10, 0}};
+  TestCall& one = *add(same, {5}, {2, 6}, false, {});  // as PyTorch has it
+  one.args[8] = Out(F32, {5, 1});
+  one.args[9] = Out(F32, {5, 1});
+}
+
+void OracleAddLayerNorm(HostCall& call) {
+  Host* const sum_out = Wanted(call, "xOut", call.Flag("additionalOutput"));
+  if (call.In("x1").size() == 0) return;
+  const Summed sum = SumOf(call, "x1", "x2", "biasOptional");
+  const int64_t count = call.In("gamma").size();
+  const Places p = norm::LayerPlaces(static_cast<int64_t>(sum.x.size()) / count, count);
+  const norm::Moments m = norm::MomentsOf(sum.x, p, true);
+  PutNorm(sum.x, p, m, norm::ReciprocalRoots(m.variance, Rounded(call.Real("epsilon"), false)), {RealsOf(call, "gamma"), RealsOf(call, "beta")},
+          false, &call.Out("yOut"), &call.Out("meanOut"), &call.Out("rstdOut"), nullptr, sum.error);
+  PutSum(sum_out, sum);
+}
+
+void SampleDeepNorm(Calls& calls) {
+  const auto add = [&](DType t, const Dims& leading, const Dims& tail, double alpha) {
+    const Dims dims = Joined(leading, tail), rows = KeptOf(leading, tail.rank());
+    return &calls.Add({In(t, dims), In(t, dims), In(t, tail), In(t, tail), RealArg(alpha), RealArg(1e-6), Out(F32, rows), Out(F32, rows),
+                       Out(t, dims)});
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, {3}, {37}, 0.3);
+    add(t, {2, 3}, {4, 5}, -2);
+    add(t, {0}, {5}, 0.3);
+    add(t, {3}, {0}, 0.3);
+  }
+  add(F32, {3}, {40000}, 0.3);
+  add(F32, {3}, {11}, 0.3)->same = {{8, 1}};
+}
+
+void OracleDeepNorm(HostCall& call) {
+  if (call.In("x").size() == 0) {
+    Fill(call.Out("meanOut"), 0);
+    Fill(call.Out("rstdOut"), kNaN);
+    return;
+  }
+  const Summed sum = SumOf(call, "x", "gx", nullptr, Rounded(call.Real("alpha"), false));
+  const int64_t count = call.In("gamma").size();
+  const Places p = norm::LayerPlaces(static_cast<int64_t>(sum.x.size()) / count, count);
+  const norm::Moments m = norm::MomentsOf(sum.x, p, true);
+  PutNorm(sum.x, p, m, norm::ReciprocalRoots(m.variance, Rounded(call.Real("epsilon"), false)), {RealsOf(call, "gamma"), RealsOf(call, "beta")},
+          false, &call.Out("yOut"), &call.Out("meanOut"), &call.Out("rstdOut"), nullptr, sum.error);
+}
+
+// Gradients of a LayerNorm whose input is a sum.
+norm::Gradients SumGradients(HostCall& call, const Summed& sum) {
+  const int64_t count = call.In("gamma").size();
+  const Places p = norm::LayerPlaces(static_cast<int64_t>(sum.x.size()) / count, count);
+  return norm::GradientsOf(RealsOf(call.In("dy")), sum.x, p, RealsOf(call.In("mean")), RealsOf(call.In("rstd")), {RealsOf(call, "gamma"), {}},
+                           false, sum.size);
+}
+
+void SampleAddLayerNormGrad(Calls& calls) {
+  const auto add = [&](DType t, const Dims& leading, const Dims& tail, bool dsum) {
+    const Dims dims = Joined(leading, tail), rows = KeptOf(leading, tail.rank());
+    return &calls.Add({In(t, dims), In(t, dims), In(t, dims), In(F32, rows, Between(0.5, 2)), In(F32, rows), In(t, tail),
+                       dsum ? In(t, dims) : Null(), Out(t, dims), Out(F32, tail), Out(F32, tail)});
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, {3}, {37}, true);
+    add(t, {2, 3}, {4, 5}, false);
+  }
+  add(F32, {3}, {40000}, true);
+  add(F32, {200}, {300}, true);
+  add(F32, {3}, {10}, true)->same = {{7, 6}};
+  TestCall& one = *add(F32, {5}, {2, 6}, true);
+  one.args[3] = In(F32, {5, 1}, Between(0.5, 2));
+  one.args[4] = In(F32, {5, 1});
+}
+
+void OracleAddLayerNormGrad(HostCall& call) {
+  norm::Gradients g = SumGradients(call, SumOf(call, "x1", "x2"));
+  const Reals dsum = RealsOf(call, "dsumOptional");
+  for (size_t i = 0; i < dsum.size(); ++i) {
+    g.x[i] += dsum[i];
+    g.x_size[i] += std::fabs(dsum[i]);
+  }
+  PutGradients(g, false, 0, &call.Out("dxOut"), &call.Out("dgammaOut"), &call.Out("dbetaOut"));
+}
+
+void SampleDeepNormGrad(Calls& calls) {
+  const auto add = [&](DType t, const Dims& leading, const Dims& tail, double alpha) {
+    const Dims dims = Joined(leading, tail), rows = KeptOf(leading, tail.rank());
+    return &calls.Add({In(t, dims), In(t, dims), In(t, dims), In(t, tail), In(F32, rows), In(F32, rows, Between(0.5, 2)), RealArg(alpha),
+                       Out(t, dims), Out(t, dims), Out(F32, tail), Out(F32, tail)});
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, {3}, {37}, 0.3);
+    add(t, {2, 3}, {4, 5}, -2);
+    add(t, {0}, {5}, 0.3);
+  }
+  add(F32, {3}, {40000}, 0.3);
+  add(F32, {200}, {300}, 0.3);
+  add(F32, {3}, {11}, 0.3)->same = {{8, 0}};
+}
+
+void OracleDeepNormGrad(HostCall& call) {
+  const Real alpha = Rounded(call.Real("alpha"), false);
+  const norm::Gradients g = SumGradients(call, SumOf(call, "x", "gx", nullptr, alpha));
+  PutGradients(g, false, 0, &call.Out("dgxOut"), &call.Out("dgammaOut"), &call.Out("dbetaOut"));
+  norm::Gradients scaled = g;
+  for (size_t i = 0; i < g.x.size(); ++i) {
+    scaled.x[i] *= alpha;
+    scaled.x_size[i] *= std::fabs(alpha);
+  }
+  PutGradients(scaled, false, 0, &call.Out("dxOut"), nullptr, nullptr);
 }
 
 // ---- GroupNorm ----
@@ -1021,6 +1156,10 @@ std::span<const Subject> NormSubjects() {
       {"aclnnAddRmsNorm", SampleAddRmsNorm, OracleAddRmsNorm, kPartial},
       {"aclnnInplaceAddRmsNorm", SampleInplaceAddRmsNorm, OracleInplaceAddRmsNorm},
       {"aclnnAddRmsNormCast", SampleAddRmsNormCast, OracleAddRmsNormCast},
+      {"aclnnAddLayerNorm", SampleAddLayerNorm, OracleAddLayerNorm, kPartial},
+      {"aclnnAddLayerNormGrad", SampleAddLayerNormGrad, OracleAddLayerNormGrad},
+      {"aclnnDeepNorm", SampleDeepNorm, OracleDeepNorm},
+      {"aclnnDeepNormGrad", SampleDeepNormGrad, OracleDeepNormGrad},
       {"aclnnGroupNorm", SampleGroupNorm, OracleGroupNorm},
       {"aclnnGroupNormSilu", SampleGroupNormSilu, OracleGroupNormSilu},
       {"aclnnGroupNormSiluV2", SampleGroupNormSilu, OracleGroupNormSilu},

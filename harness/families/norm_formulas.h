@@ -102,15 +102,16 @@ struct Gradients {
   Reals x, gamma, beta;
   Reals x_size, gamma_size, beta_size;  // sums of the absolute values that were added up
 };
-// With `constants` the statistics do not depend on x.
+// With `constants` the statistics do not depend on x. Where x is a sum itself, x_size says of what size.
 inline Gradients GradientsOf(const Reals& dy, const Reals& x, const Places& p, const Reals& mean, const Reals& rstd, const Unit& unit,
-                             bool constants) {
+                             bool constants, const Reals& x_size = {}) {
   const int64_t n = p.size();
-  Reals u(n), d(n), d_size(n), avg_p(p.rows), avg_pu(p.rows), size_p(p.rows), size_pu(p.rows);
+  Reals u(n), u_size(n), d(n), d_size(n), avg_p(p.rows), avg_pu(p.rows), size_p(p.rows), size_pu(p.rows);
   Gradients g{Reals(n), Reals(p.coefficients), Reals(p.coefficients), Reals(n), Reals(p.coefficients), Reals(p.coefficients)};
   for (int64_t i = 0; i < n; ++i) {
     const int64_t r = p.row[i], c = p.coefficient[i];
     u[i] = (x[i] - mean[r]) * rstd[r];
+    u_size[i] = std::fabs(u[i]) + (x_size.empty() ? 0 : x_size[i] * std::fabs(rstd[r]));
     d[i] = dy[i];
     d_size[i] = std::fabs(dy[i]);
     if (unit.swish) {
@@ -121,19 +122,19 @@ inline Gradients GradientsOf(const Reals& dy, const Reals& x, const Places& p, c
     }
     g.gamma[c] += d[i] * u[i];
     g.beta[c] += d[i];
-    g.gamma_size[c] += d_size[i] * std::fabs(u[i]);
+    g.gamma_size[c] += d_size[i] * u_size[i];
     g.beta_size[c] += d_size[i];
     const Real weight = unit.Gamma(c) / p.count();
     avg_p[r] += d[i] * weight;
     avg_pu[r] += d[i] * u[i] * weight;
     size_p[r] += d_size[i] * std::fabs(weight);
-    size_pu[r] += d_size[i] * std::fabs(u[i] * weight);
+    size_pu[r] += d_size[i] * u_size[i] * std::fabs(weight);
   }
   for (int64_t i = 0; i < n; ++i) {
     const int64_t r = p.row[i];
     const Real one = d[i] * unit.Gamma(p.coefficient[i]), one_size = d_size[i] * std::fabs(unit.Gamma(p.coefficient[i]));
     g.x[i] = constants ? rstd[r] * one : rstd[r] * (one - avg_p[r] - u[i] * avg_pu[r]);
-    g.x_size[i] = std::fabs(rstd[r]) * (constants ? one_size : one_size + size_p[r] + 2 * std::fabs(u[i]) * size_pu[r]);
+    g.x_size[i] = std::fabs(rstd[r]) * (constants ? one_size : one_size + size_p[r] + 2 * u_size[i] * size_pu[r]);
   }
   return g;
 }

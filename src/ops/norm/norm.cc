@@ -7,6 +7,7 @@ namespace anyacl {
 Operator MakeBatchNormElemtBackward(const Entry& entry);
 Operator MakeGroupNormBackward(const Entry& entry);
 Operator MakeRmsNormGrad(const Entry& entry);
+void DeclareAddLayerNorm(Declarations& declarations);
 void DeclareBatchNorm(Declarations& declarations);
 void DeclareGroupNorm(Declarations& declarations);
 void DeclareLayerNorm(Declarations& declarations);
@@ -17,6 +18,7 @@ void DeclareNorm(Declarations& declarations) {
   declarations.Add("aclnnBatchNormElemtBackward", MakeBatchNormElemtBackward);
   declarations.Add("aclnnGroupNormBackward", MakeGroupNormBackward);
   declarations.Add("aclnnRmsNormGrad", MakeRmsNormGrad);
+  DeclareAddLayerNorm(declarations);
   DeclareBatchNorm(declarations);
   DeclareGroupNorm(declarations);
   DeclareLayerNorm(declarations);

@@ -80,14 +80,20 @@ std::string NamesRows(const Tensor& statistics, const Tensor& x, const Tensor& t
                      ToString(statistics.dims), ToString(x.dims));
 }
 
-Status AddSum(PlanBuilder& plan, const Operand& x, const Operand& y, double alpha, const Operand* bias, const Operand& out) {
-  const pointwise::ScalarUse scalars[] = {{Scalar::Of(DType::kF64, alpha)}};
-  const Operand inputs[] = {x, y};
-  ANYACL_RETURN_IF_ERROR(pointwise::AddPass(plan, pointwise::Formula::kAdd, DType::kF32, inputs, out, scalars));
-  if (!bias) return {};
-  const pointwise::ScalarUse one[] = {{Scalar::Of(DType::kF64, 1)}};
-  const Operand with_bias[] = {out, *bias};
-  return pointwise::AddPass(plan, pointwise::Formula::kAdd, DType::kF32, with_bias, out, one);
+Status ReadSum(PlanBuilder& plan, Dense& dense, Values values, const Sum& sum) {
+  const Operand x = plan.TensorOperand(sum.x), y = plan.TensorOperand(sum.y);
+  const bool wanted = sum.out >= 0 && values[sum.out].given();
+  if (wanted) dense.Write(sum.out);
+  const Operand out = wanted ? dense.Written(sum.out) : plan.ScratchOperand("sum", F32, x.dims);
+  const auto add = [&](const Operand& a, const Operand& b, double factor) {
+    const pointwise::ScalarUse scalars[] = {{Scalar::Of(F64, factor)}};
+    const Operand inputs[] = {a, b};
+    return pointwise::AddPass(plan, pointwise::Formula::kAdd, F32, inputs, out, scalars);
+  };
+  ANYACL_RETURN_IF_ERROR(add(x, y, sum.alpha));
+  if (sum.bias >= 0 && values[sum.bias].given()) ANYACL_RETURN_IF_ERROR(add(out, plan.TensorOperand(sum.bias), 1));
+  dense.Use(sum.x, out);
+  return {};
 }
 
 Status Constant(PlanBuilder& plan, DType dtype, const Dims& dims, double value, Operand* operand) {

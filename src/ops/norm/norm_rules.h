@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "contract/contract.h"
+#include "ops/dense.h"
 #include "plan/plan.h"
 
 namespace anyacl::norm {
@@ -44,8 +45,15 @@ std::string RowStatistics(contract::Values values, Product product) {
   return NamesRows(*values[kArg].tensor, *values[kX].tensor, *values[kTail].tensor, kStrict, product);
 }
 
-// out = x + alpha * y (+ bias) in FLOAT.
-Status AddSum(PlanBuilder& plan, const Operand& x, const Operand& y, double alpha, const Operand* bias, const Operand& out);
+// What some norms normalise: argument x + alpha * argument y (+ bias), in FLOAT. Where `out` is an argument that is wanted it
+// receives the sum, too. The sum is read in place of x.
+struct Sum {
+  int x, y;
+  double alpha = 1;
+  int bias = -1;
+  int out = -1;
+};
+Status ReadSum(PlanBuilder& plan, Dense& dense, contract::Values values, const Sum& sum);
 
 // Tags that generated operators treat as ND.
 contract::Rule Nd(const char* arg);

@@ -49,7 +49,7 @@ Status PlanRmsNorm(Values values, PlanBuilder& plan) {
   const RmsNorm& at = plan.op().As<RmsNorm>();
   const Tensor& x = *values[at.x1].tensor;
   const Tensor& gamma = *values[at.gamma].tensor;
-  if (x.empty() || gamma.empty()) return {};
+  if (values[at.y].tensor->empty() || gamma.empty()) return {};
   Dense dense(plan, values, F32);
   ANYACL_RETURN_IF_ERROR(dense.Read(at.gamma));
   dense.Write(at.y);
@@ -58,10 +58,7 @@ Status PlanRmsNorm(Values values, PlanBuilder& plan) {
   if (at.x2 < 0) {
     ANYACL_RETURN_IF_ERROR(dense.Read(at.x1));
   } else {
-    if (values[at.x].given()) dense.Write(at.x);
-    const Operand sum = values[at.x].given() ? dense.Written(at.x) : plan.ScratchOperand("sum", F32, x.dims);
-    ANYACL_RETURN_IF_ERROR(norm::AddSum(plan, plan.TensorOperand(at.x1), plan.TensorOperand(at.x2), 1, nullptr, sum));
-    dense.Use(at.x1, sum);
+    ANYACL_RETURN_IF_ERROR(norm::ReadSum(plan, dense, values, {.x = at.x1, .y = at.x2, .out = at.x}));
   }
   auto& params = plan.MakeParams<norm::RowNormParams>();
   params.shape = norm::DenseRows(rows, count);
