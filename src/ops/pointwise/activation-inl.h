@@ -427,11 +427,3 @@ struct Heaviside {
     return Select(x == V(0), at_zero, Select(x > V(0), V(1), V(0)));
   }
 };
-
-// g * w * (log sigma(-x) - p * log sigma(x)) * s[0]; log sigma(x) = -softplus(-x)
-struct BceTargetGradient {
-  template <class V>
-  static V Of(V g, V x, V weight, V positive, const V* s) {
-    return g * weight * (positive * SoftplusOf(-x) - SoftplusOf(x)) * s[0];
-  }
-};
