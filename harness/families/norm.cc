@@ -81,7 +81,7 @@ void PutNorm(const Reals& x, const Places& p, const norm::Moments& m, const Real
   for (int64_t i = 0; i < p.size(); ++i) {
     const int64_t r = p.row[i], c = p.coefficient[i];
     const Real scaled = std::fabs((x[i] - m.mean[r]) * rstd[r] * unit.Gamma(c));
-    Real one = 6 * u * (scaled + std::fabs(unit.Beta(c))) + relative[r] * (std::fabs(unit.Gamma(c)) + scaled) +
+    Real one = 6 * u * (scaled + unit.BetaSize(c)) + relative[r] * (std::fabs(unit.Gamma(c)) + scaled) +
                (x_error.empty() ? 0 : x_error[i] * rstd[r] * std::fabs(unit.Gamma(c)));
     if (unit.swish) {
       const Real sz = std::fabs(unit.swish_scale * z[i]);
@@ -516,6 +516,130 @@ void OracleDeepNormGrad(HostCall& call) {
     scaled.x_size[i] *= std::fabs(alpha);
   }
   PutGradients(scaled, false, 0, &call.Out("dxOut"), nullptr, nullptr);
+}
+
+// ---- AdaLayerNorm ----
+
+// x is [B..., S, H]; `form`: scale and shift have an axis of 1 in front of H.
+Dims PerSample(const Dims& x, bool form) {
+  Dims dims;
+  for (int i = 0; i + 2 < x.rank(); ++i) dims.push_back(x[i]);
+  if (form) dims.push_back(1);
+  dims.push_back(x[x.rank() - 1]);
+  return dims;
+}
+Dims PerRow(Dims x) {
+  x[x.rank() - 1] = 1;
+  return x;
+}
+
+// A coefficient for each sample and position.
+Places AdaPlaces(const Dims& x) {
+  const int64_t h = x[x.rank() - 1], s = x[x.rank() - 2];
+  int64_t samples = 1;
+  for (int i = 0; i + 2 < x.rank(); ++i) samples *= x[i];
+  return norm::PlacesOf(samples, s, h, samples * s, samples * h, [=](int64_t n, int64_t c) { return n * s + c; },
+                        [=](int64_t n, int64_t, int64_t i) { return n * h + i; });
+}
+
+// (u * w + b) * (1 + scale) + shift as u * gamma + beta.
+Unit AdaUnit(const HostCall& call) {
+  const Host &scale = call.In("scale"), &shift = call.In("shift");
+  const Unit plain{RealsOf(call, "weightOptional"), RealsOf(call, "biasOptional")};
+  Unit unit;
+  for (int64_t i = 0; i < scale.size(); ++i) {
+    const int64_t h = i % scale.dims[scale.dims.rank() - 1];
+    unit.gamma.push_back(plain.Gamma(h) * (1 + scale.real(i)));
+    unit.beta.push_back(plain.Beta(h) * (1 + scale.real(i)) + shift.real(i));
+    unit.beta_size.push_back(std::fabs(plain.Beta(h)) * (1 + std::fabs(scale.real(i))) + std::fabs(shift.real(i)));
+  }
+  return unit;
+}
+
+void SampleAdaLayerNorm(Calls& calls) {
+  const bool v2 = std::string_view(calls.op().contract.op()) == "aclnnAdaLayerNormV2";
+  const auto add = [&](DType t, DType c, const Dims& dims, bool form, bool optional = true) {
+    const Dims vector = {dims[dims.rank() - 1]};
+    std::vector<TestArg> args = {In(t, dims), In(t, PerSample(dims, form)), In(t, PerSample(dims, !form)), optional ? In(c, vector) : Null(),
+                                 optional ? In(c, vector) : Null(), RealArg(1e-5), Out(t, dims)};
+    if (v2) args.insert(args.end(), {Out(t, PerRow(dims)), Out(t, PerRow(dims))});
+    return &calls.Add(args);
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, t, {2, 3, 37}, true);
+    add(t, t, {2, 3, 4, 5}, false);
+    add(t, t, {4, 9}, true, false);
+    if (v2) add(t, F32, {2, 3, 11}, false);
+  }
+  add(F32, F32, {2, 2, 20000}, true);
+  add(F32, F32, {2, 3, 8}, true)->args[3] = Null();
+  add(F32, F32, {2, 3, 8}, true)->args[4] = Null();
+  add(F32, F32, {2, 3, 8}, true)->same = {{6, 0}};
+  if (v2) add(F32, F32, {2, 3, 8}, true)->args[7] = Null();
+}
+
+void OracleAdaLayerNorm(HostCall& call) {
+  const Host& in = call.In("x");
+  const Places p = AdaPlaces(in.dims);
+  const Reals x = RealsOf(in);
+  const norm::Moments m = norm::MomentsOf(x, p, true);
+  const bool v2 = call.HasArg("meanOutOptional");
+  PutNorm(x, p, m, norm::ReciprocalRoots(m.variance, Rounded(call.Real("epsilon"), false)), AdaUnit(call), false, &call.Out("out"),
+          v2 ? Wanted(call, "meanOutOptional") : nullptr, v2 ? Wanted(call, "rstdOutOptional") : nullptr, nullptr);
+}
+
+void SampleAdaLayerNormBackward(Calls& calls) {
+  const auto add = [&](DType t, DType s, DType c, const Dims& dims, bool form, bool optional = true) {
+    const Dims vector = {dims[dims.rank() - 1]};
+    return &calls.Add({In(t, dims), In(t, dims), Ints(VectorOf(vector)), In(s, PerRow(dims), Between(0.5, 2)), In(s, PerRow(dims)),
+                       In(t, PerSample(dims, form)), In(t, PerSample(dims, !form)), optional ? In(c, vector) : Null(),
+                       optional ? In(c, vector) : Null(), Out(t, dims), Out(t, PerSample(dims, form)), Out(t, PerSample(dims, !form)),
+                       Out(c, vector), Out(c, vector)});
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, t, t, {2, 3, 37}, true);
+    add(t, F32, F32, {2, 3, 4, 5}, false);
+    add(t, F32, t, {4, 9}, true, false);
+    add(t, t, F32, {4, 9}, true, false);
+  }
+  add(F32, F32, F32, {2, 2, 20000}, true);
+  add(F32, F32, F32, {2, 90, 300}, false);
+  add(F32, F32, F32, {0, 2, 7, 6}, true);
+  add(F32, F32, F32, {2, 0, 6}, true);
+  add(F32, F32, F32, {2, 3, 8}, true)->args[7] = Null();
+  add(F32, F32, F32, {2, 3, 8}, true)->args[8] = Null();
+  add(F32, F32, F32, {2, 3, 8}, true)->same = {{9, 0}};
+  for (int wanted = 9; wanted <= 13; ++wanted) {
+    TestCall& one = *add(F32, F32, F32, {2, 3, 8}, true);
+    for (int arg = 9; arg <= 13; ++arg) {
+      if (arg != wanted) one.args[arg] = Null();
+    }
+  }
+}
+
+void OracleAdaLayerNormBackward(HostCall& call) {
+  const Host &x = call.In("input"), &scale = call.In("scale");
+  const int64_t h = x.dims[x.dims.rank() - 1];
+  const Unit plain{RealsOf(call, "weightOptional"), RealsOf(call, "biasOptional")};
+  Unit unit = AdaUnit(call);
+  const norm::Gradients g = norm::GradientsOf(RealsOf(call.In("gradOut")), RealsOf(x), AdaPlaces(x.dims), RealsOf(call.In("mean")),
+                                              RealsOf(call.In("rstd")), unit, false);
+  const int64_t n = scale.size();
+  norm::Gradients of_scale{{}, Reals(n), Reals(n), {}, Reals(n), Reals(n)}, of_unit{{}, Reals(h), Reals(h), {}, Reals(h), Reals(h)};
+  for (int64_t i = 0; i < n; ++i) {
+    const Real w = plain.Gamma(i % h), b = plain.Beta(i % h), s = 1 + scale.real(i);
+    of_scale.gamma[i] = w * g.gamma[i] + b * g.beta[i];
+    of_scale.gamma_size[i] = std::fabs(w) * g.gamma_size[i] + std::fabs(b) * g.beta_size[i];
+    of_unit.gamma[i % h] += s * g.gamma[i];
+    of_unit.gamma_size[i % h] += std::fabs(s) * g.gamma_size[i];
+    of_unit.beta[i % h] += s * g.beta[i];
+    of_unit.beta_size[i % h] += std::fabs(s) * g.beta_size[i];
+  }
+  of_scale.beta = g.beta;
+  of_scale.beta_size = g.beta_size;
+  PutGradients(g, false, 0, Wanted(call, "gradInputOut"), nullptr, nullptr);
+  PutGradients(of_scale, false, 0, nullptr, Wanted(call, "gradScaleOut"), Wanted(call, "gradShiftOut"));
+  PutGradients(of_unit, false, 0, nullptr, Wanted(call, "gradWeightOut"), Wanted(call, "gradBiasOut"));
 }
 
 // ---- GroupNorm ----
@@ -1160,6 +1284,9 @@ std::span<const Subject> NormSubjects() {
       {"aclnnAddLayerNormGrad", SampleAddLayerNormGrad, OracleAddLayerNormGrad},
       {"aclnnDeepNorm", SampleDeepNorm, OracleDeepNorm},
       {"aclnnDeepNormGrad", SampleDeepNormGrad, OracleDeepNormGrad},
+      {"aclnnAdaLayerNorm", SampleAdaLayerNorm, OracleAdaLayerNorm},
+      {"aclnnAdaLayerNormV2", SampleAdaLayerNorm, OracleAdaLayerNorm},
+      {"aclnnAdaLayerNormBackward", SampleAdaLayerNormBackward, OracleAdaLayerNormBackward},
       {"aclnnGroupNorm", SampleGroupNorm, OracleGroupNorm},
       {"aclnnGroupNormSilu", SampleGroupNormSilu, OracleGroupNormSilu},
       {"aclnnGroupNormSiluV2", SampleGroupNormSilu, OracleGroupNormSilu},

@@ -78,7 +78,9 @@ struct Unit {
   Reals gamma, beta;  // empty: ones, zeros
   bool swish = false;
   Real swish_scale = 1;
+  Reals beta_size = {};  // where beta is a sum: of the absolute values that were added up
 
+  Real BetaSize(int64_t i) const { return beta_size.empty() ? std::fabs(Beta(i)) : beta_size[i]; }
   Real Gamma(int64_t i) const { return gamma.empty() ? 1 : gamma[i]; }
   Real Beta(int64_t i) const { return beta.empty() ? 0 : beta[i]; }
 };

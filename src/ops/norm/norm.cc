@@ -7,6 +7,7 @@ namespace anyacl {
 Operator MakeBatchNormElemtBackward(const Entry& entry);
 Operator MakeGroupNormBackward(const Entry& entry);
 Operator MakeRmsNormGrad(const Entry& entry);
+void DeclareAdaLayerNorm(Declarations& declarations);
 void DeclareAddLayerNorm(Declarations& declarations);
 void DeclareBatchNorm(Declarations& declarations);
 void DeclareGroupNorm(Declarations& declarations);
@@ -18,6 +19,7 @@ void DeclareNorm(Declarations& declarations) {
   declarations.Add("aclnnBatchNormElemtBackward", MakeBatchNormElemtBackward);
   declarations.Add("aclnnGroupNormBackward", MakeGroupNormBackward);
   declarations.Add("aclnnRmsNormGrad", MakeRmsNormGrad);
+  DeclareAdaLayerNorm(declarations);
   DeclareAddLayerNorm(declarations);
   DeclareBatchNorm(declarations);
   DeclareGroupNorm(declarations);
