@@ -7,6 +7,7 @@ import ctypes
 import math
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -20,7 +21,9 @@ PEERS = ROOT / "build" / "peers"
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="rows whose operator and shape contain this text")
-    parser.add_argument("--dtypes", default="FLOAT,BF16,FLOAT16", help="comma list (default: %(default)s)")
+    parser.add_argument("--group", default="seeds", help="seeds (default), or a regular expression for the groups of "
+                        "family_rows.py: floor large, floor cached, floor tiny, norms, training")
+    parser.add_argument("--dtypes", default="FLOAT,BF16,FLOAT16,INT64", help="comma list (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each library")
     parser.add_argument("--samples", type=int, default=9, help="per library and row; their median counts")
     parser.add_argument("--compile", action="store_true", help="torch.compile, too (needs a C++ compiler)")
@@ -52,10 +55,12 @@ if "ANYACL_PEERS" not in os.environ:
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
+import family_rows  # noqa: E402
+
 aten = torch.ops.aten
 POINTER = ctypes.c_void_p
-DTYPES = {"FLOAT": torch.float32, "FLOAT16": torch.float16, "BF16": torch.bfloat16}
-TOLERANCE = {torch.float32: 2e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}  # of the largest value
+DTYPES = {"FLOAT": torch.float32, "FLOAT16": torch.float16, "BF16": torch.bfloat16, "INT64": torch.int64}
+TOLERANCE = {torch.float32: 2e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2, torch.int64: 0}  # of the largest value
 
 
 def int64s(values):
@@ -87,15 +92,24 @@ class Library:
 
 # --- AnyACL -----------------------------------------------------------------------------------------------------------
 class AnyACL:
-    CODES = {torch.float32: 0, torch.float16: 1, torch.int32: 3, torch.bfloat16: 27}
+    CODES = {torch.float32: 0, torch.float16: 1, torch.int32: 3, torch.int64: 9, torch.bool: 12, torch.bfloat16: 27}
 
-    def __init__(self, path):
-        self.lib = Library(path)
-        for creator in ("aclCreateTensor", "aclCreateScalar", "aclCreateBoolArray"):
-            getattr(self.lib.library, creator).restype = POINTER
+    def __init__(self, prefix):
+        self.include = prefix / "include" / "aclnnop"
+        self.lib = Library(prefix / "lib64" / "libanyacl.so")
+        for creator in ("Tensor", "Scalar", "BoolArray", "IntArray", "TensorList"):
+            getattr(self.lib.library, f"aclCreate{creator}").restype = POINTER
         self.lib.aclInit(None)
         self.lib.aclrtSetDevice(0)
         self.stream = self.lib.create("aclrtCreateStream")
+        self.types = {}  # operator: the types of its arguments
+
+    def types_of(self, name):
+        if not self.types:
+            text = " ".join(path.read_text() for path in self.include.glob("*.h"))
+            for operator, arguments in re.findall(r"(aclnn\w+)GetWorkspaceSize\(([^;]*)\);", text):
+                self.types[operator] = [re.sub(r"const |\w+$", "", one.strip()).strip() for one in arguments.split(",")]
+        return self.types[name]
 
     def empty(self, shape, dtype):
         """A PyTorch tensor in AnyACL's device memory, which is host memory here; all libraries work on such tensors."""
@@ -108,16 +122,27 @@ class AnyACL:
     def free(self, tensor):
         self.lib.aclrtFree(POINTER(tensor.data_ptr()))
 
-    def argument(self, value):
+    def array(self, creator, type_, values):
+        return POINTER(getattr(self.lib.library, creator)((type_ * len(values))(*values), ctypes.c_uint64(len(values))))
+
+    def argument(self, type_, value):
         library = self.lib.library
-        if isinstance(value, bool):
-            return ctypes.c_bool(value)
-        if isinstance(value, int):
-            return ctypes.c_int64(value)
-        if isinstance(value, float):
+        numbers = {"bool": ctypes.c_bool, "double": ctypes.c_double, "float": ctypes.c_float, "int8_t": ctypes.c_int8,
+                   "int64_t": ctypes.c_int64, "int": ctypes.c_int}
+        if value is None:
+            return None
+        if type_ in numbers:
+            return numbers[type_](value)
+        if type_ == "aclDataType":
+            return ctypes.c_int(self.CODES[value])
+        if type_ == "aclScalar*":
             return POINTER(library.aclCreateScalar(ctypes.byref(ctypes.c_float(value)), 0))
-        if isinstance(value, list):
-            return POINTER(library.aclCreateBoolArray((ctypes.c_bool * len(value))(*value), ctypes.c_uint64(len(value))))
+        if type_ == "aclBoolArray*":
+            return self.array("aclCreateBoolArray", ctypes.c_bool, value)
+        if type_ == "aclIntArray*":
+            return self.array("aclCreateIntArray", ctypes.c_int64, value)
+        if type_ == "aclTensorList*":
+            return self.array("aclCreateTensorList", POINTER, [self.argument("aclTensor*", one) for one in value])
         dims, rank = int64s(value.shape), ctypes.c_uint64(value.dim())
         return POINTER(library.aclCreateTensor(
             dims, rank, self.CODES[value.dtype], int64s(value.stride()), ctypes.c_int64(0), 2, dims, rank,
@@ -128,7 +153,7 @@ class AnyACL:
         size = ctypes.c_uint64()
         executor = POINTER()
         getattr(self.lib, name + "GetWorkspaceSize")(
-            *map(self.argument, values), ctypes.byref(size), ctypes.byref(executor))
+            *map(self.argument, self.types_of(name), values), ctypes.byref(size), ctypes.byref(executor))
         self.lib.aclSetAclOpExecutorRepeatable(executor)
         workspace = self.lib.create("aclrtMalloc", size, 0) if size.value else None
         launch = getattr(self.lib.library, name)
@@ -185,7 +210,12 @@ class OneDNN:
 # outputs(): fresh tensors for the results. call(): name and arguments of AnyACL's operator. formula(): the results in
 # plain PyTorch, of float32 inputs the expected values. torch(): PyTorch's own ways; each returns the results. onednn():
 # the function that fills `out`, or None.
-class Elu:
+class Seed:
+    def expected(self):
+        return self.formula(*(tensor.float() for tensor in self.inputs.values()))
+
+
+class Elu(Seed):
     def __init__(self, shape, dtype, from_result=False):
         self.from_result = from_result
         self.inputs = dict(dy=random(shape, dtype), x=random(shape, dtype, -2, 2))
@@ -211,7 +241,7 @@ class Elu:
                               **{name: self.inputs["x"]}, diff_dst=self.inputs["dy"], diff_src=out[0])
 
 
-class BatchNorm:
+class BatchNorm(Seed):
     """The sums are those of dy and x, so that batch norm backward, which computes them again, has the same result."""
 
     def __init__(self, shape, dtype):
@@ -262,7 +292,7 @@ class BatchNorm:
                               diff_src=out[0], diff_scale=self.diff_scale)
 
 
-class GroupNorm:
+class GroupNorm(Seed):
     def __init__(self, shape, dtype, groups):
         dy, x = random(shape, dtype), random(shape, dtype, -1, 3)
         self.sizes = (shape[0], shape[1], math.prod(shape[2:]), groups)
@@ -296,7 +326,7 @@ class GroupNorm:
         return None  # its only group norm backward is the reference code, some hundred times slower
 
 
-class RmsNorm:
+class RmsNorm(Seed):
     def __init__(self, shape, dtype):
         dy, x = random(shape, dtype), random(shape, dtype, -1, 3)
         rstd = ((x.float() ** 2).mean(-1) + 1e-6).rsqrt()
@@ -374,6 +404,9 @@ def like(tensor, dtype=None):
 
 
 def copy(tensor):
+    """Views of transposed matrices stay such."""
+    if tensor.dim() == 2 and tensor.stride(0) < tensor.stride(1):
+        return copy(tensor.t()).t()
     return empty(tensor.shape, tensor.dtype).copy_(tensor)
 
 
@@ -403,10 +436,10 @@ def error(results, expected):
 def measure_row(operator):
     """{library: (seconds, error)}; the fastest of a library's ways stands for it."""
     ours, theirs, dnn = operator.outputs(), operator.outputs(), operator.outputs()
-    expected = operator.formula(*(tensor.float() for tensor in operator.inputs.values()))
+    expected = operator.expected()
     ways = {"AnyACL": [(anyacl.operator(*operator.call(ours)), lambda: ours)], "PyTorch": [], "oneDNN": []}
     candidates = list(operator.torch(theirs))
-    if options.compile:
+    if options.compile and isinstance(operator, Seed):
         candidates.append(lambda f=torch.compile(operator.formula, dynamic=False): f(*operator.inputs.values()))
     for candidate in candidates:
         ways["PyTorch"].append((repeat(candidate), candidate))
@@ -432,6 +465,18 @@ def measure_row(operator):
     return {library: (statistics.median(times), chosen[library][2]) for library, times in samples.items()}
 
 
+def chosen_rows():
+    """(group, operator, shape, dtype, what makes the case)"""
+    dtypes = [DTYPES[name] for name in options.dtypes.split(",")]
+    for name, shape, kind, *more in ROWS if options.group == "seeds" else ():
+        for dtype in (one for one in dtypes if one.is_floating_point):
+            yield "seeds", name, "x".join(map(str, shape)), dtype, lambda: kind(shape, dtype, *more)
+    for row in family_rows.rows() if options.group != "seeds" else ():
+        for dtype in dtypes if re.search(options.group, row.group) else ():
+            if dtype in row.dtypes:
+                yield row.group, row.name, row.text, dtype, lambda: family_rows.Case(row, dtype, copy, empty)
+
+
 def main():
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
@@ -439,31 +484,33 @@ def main():
           f"{options.threads} threads each, median of {options.samples} samples\n")
     print("| operator | shape | dtype | AnyACL us | PyTorch us | oneDNN us | best peer / AnyACL | |")
     print("|---|---|---|---:|---:|---:|---:|---|")
-    behind = wrong = 0
-    for name, shape, kind, *more in ROWS:
-        text = "x".join(map(str, shape))
+    ratios, wrong = {}, 0
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    for group, name, text, dtype, make in chosen_rows():
         if options.only not in f"{name} {text}":
             continue
-        for dtype_name in options.dtypes.split(","):
-            dtype = DTYPES[dtype_name]
-            row = measure_row(kind(shape, dtype, *more))
-            while pool:
-                anyacl.free(pool.pop())
-            off = {library: e for library, (_, e) in row.items() if not e <= TOLERANCE[dtype]}
-            cells = [f"{row[library][0] * 1e6:.1f}{'*' if library in off else ''}" if library in row else "-"
-                     for library in ("AnyACL", "PyTorch", "oneDNN")]
-            peers = [time for library, (time, _) in row.items() if library != "AnyACL"]
-            ratio = min(peers) / row["AnyACL"][0] if peers else math.inf
-            verdict = "WRONG" if "AnyACL" in off else "ok" if ratio >= 1 else "behind"
-            verdict += "".join(f", {library} off by {e:.1%}" for library, e in off.items())
-            behind += ratio < 1
-            wrong += "AnyACL" in off
-            print("|", " | ".join([name, text, dtype_name, *cells, f"{ratio:.2f}", verdict]), "|", flush=True)
-    print(f"\n* results further from the formula in float32 than the tolerance. Rows behind: {behind}, wrong: {wrong}")
+        row = measure_row(make())
+        while pool:
+            anyacl.free(pool.pop())
+        off = {library: e for library, (_, e) in row.items() if not e <= TOLERANCE[dtype]}
+        cells = [f"{row[library][0] * 1e6:.1f}{'*' if library in off else ''}" if library in row else "-"
+                 for library in ("AnyACL", "PyTorch", "oneDNN")]
+        peers = [time for library, (time, _) in row.items() if library != "AnyACL"]
+        ratio = min(peers) / row["AnyACL"][0] if peers else math.inf
+        verdict = "WRONG" if "AnyACL" in off else "ok" if ratio >= 1 else "behind"
+        verdict += "".join(f", {library} off by {e:.1%}" for library, e in off.items())
+        ratios.setdefault(group, []).append(ratio)
+        wrong += "AnyACL" in off
+        print("|", " | ".join([name, text, names[dtype], *cells, f"{ratio:.2f}", verdict]), "|", flush=True)
+    print("\n* results further from the formula in float32 than the tolerance.")
+    for group, found in ratios.items():
+        mean = math.exp(statistics.fmean(map(math.log, found)))
+        print(f"{group}: {len(found)} rows, geometric mean of the ratios {mean:.2f}, {sum(r < 1 for r in found)} behind")
+    print(f"wrong: {wrong}")
     return 1 if wrong else 0
 
 
-anyacl = AnyACL(options.dist / "lib64" / "libanyacl.so")
+anyacl = AnyACL(options.dist)
 try:
     onednn = OneDNN()
 except (OSError, RuntimeError):
