@@ -1265,6 +1265,158 @@ void OracleReduceBackward(HostCall& call) {
   if (Host* const out = Wanted(call, "gradBias", call.Flag("biasG"))) Put(*out, dy, dy_size);
 }
 
+// ---- Norm, Renorm ----
+
+Reals Magnitudes(const Host& x) {
+  Reals magnitudes;
+  for (const Number& n : x.values) magnitudes.push_back(n.imag() == 0 ? std::fabs(n.real()) : std::hypot(n.real(), n.imag()));
+  return magnitudes;
+}
+
+// Of the numbers whose `row` is the same.
+Reals PNorms(const Reals& magnitudes, const std::vector<int64_t>& row, int64_t rows, Real p) {
+  const Real inf = std::numeric_limits<Real>::infinity();
+  Reals norms(rows, p == -inf ? inf : 0);
+  for (size_t i = 0; i < magnitudes.size(); ++i) {
+    Real& norm = norms[row[i]];
+    const Real m = magnitudes[i];
+    if (p == inf) norm = std::isnan(m) || std::isnan(norm) ? kNaN : std::max(norm, m);
+    else if (p == -inf) norm = std::isnan(m) || std::isnan(norm) ? kNaN : std::min(norm, m);
+    else norm += p == 0 ? m != 0 : std::pow(m, p);
+  }
+  if (p == 0 || std::isinf(p)) return norms;
+  for (Real& norm : norms) norm = std::pow(norm, 1 / p);
+  return norms;
+}
+
+// Which result every element belongs to; `reduced` says it of an axis.
+template <class Reduced>
+std::vector<int64_t> ResultOf(const Host& x, const Reduced& reduced) {
+  std::vector<int64_t> results;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const std::vector<int64_t> at = x.Position(i);
+    int64_t result = 0;
+    for (int k = 0; k < x.dims.rank(); ++k) {
+      if (!reduced(k)) result = result * x.dims[k] + at[k];
+    }
+    results.push_back(result);
+  }
+  return results;
+}
+
+// p is FLOAT beside all but DOUBLE.
+Real NumberBeside(const HostCall& call, const char* arg, const Host& x) {
+  return Rounded(static_cast<double>(call.Scalar(arg).real()), x.dtype == F64 || x.dtype == DType::kC128);
+}
+
+Real Relative(const Host& x, Real p) {
+  const bool wide = x.dtype == F64 || x.dtype == DType::kC128;
+  const Real root = p == 0 || std::isinf(p) ? 0 : 1 / std::fabs(p);
+  const Real magnitude = IsComplex(x.dtype) ? (wide ? 0x1p-51L : 0x1p-22L) : 0;  // of a complex number
+  return magnitude + 0x1p-50L * (4 + std::fabs(p == p && !std::isinf(p) ? p : 0) + 4 * root);
+}
+
+void SampleNorm(Calls& calls) {
+  const bool linalg = std::string_view(calls.op().contract.op()) == "aclnnLinalgVectorNorm";
+  constexpr DType kI64 = DType::kI64;
+  const auto add = [&](DType t, DType out, const Dims& dims, std::vector<int64_t> axes, bool keep, TestArg p, Values values = {}) {
+    Dims left;
+    for (int i = 0; i < dims.rank(); ++i) {
+      const bool gone = axes.empty() || std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return a == i || a + dims.rank() == i; });
+      if (!gone) left.push_back(dims[i]);
+      else if (keep) left.push_back(1);
+    }
+    std::vector<TestArg> args = {In(t, dims, values), std::move(p), Ints(axes), Flag(keep)};
+    if (linalg) args.push_back(Int(static_cast<int64_t>(out)));
+    args.push_back(Out(out, left));
+    calls.Add(args);
+  };
+  const Real inf = std::numeric_limits<Real>::infinity();
+  for (Real p : {Real(0), Real(1), Real(2), Real(3), Real(0.5), Real(-1), Real(-2.5), inf, -inf}) {
+    for (DType t : {F32, F16, BF16, F64}) {
+      add(t, t, {2, 3, 5}, {1}, true, Num(F64, p));
+      add(t, t, {4, 37}, {}, false, Num(F32, p));
+      add(t, t, {3, 4}, {-1}, false, Num(F32, p), Hostile());
+    }
+    for (DType t : {DType::kC64, DType::kC128}) add(t, t == DType::kC64 ? F32 : F64, {3, 9}, {0, 1}, true, Num(F64, p));
+    add(F32, F32, {3, 0}, {1}, false, Num(F64, p));
+  }
+  add(F32, F32, {}, {}, false, Num(kI64, 2));
+  add(F32, F32, {}, {0}, true, Num(kI64, 3));
+  add(F32, F32, {40000}, {0}, false, Num(kI64, 2));
+  add(F32, F32, {70, 300}, {0}, false, Num(kI64, 2));
+  for (DType t : {F32, F16, BF16}) {
+    add(t, F64, {2, 7}, {1}, false, Num(F32, 2));
+    add(t, F32, {2, 7}, {1}, false, Num(F32, 2));
+  }
+  add(F64, F32, {2, 7}, {1}, false, Num(F32, 2));
+  add(DType::kC128, F32, {2, 7}, {1}, false, Num(F32, 2));
+  add(DType::kC64, F64, {2, 7}, {1}, false, Num(F32, 2));
+  if (linalg) {
+    for (DType out : {DType::kC64, DType::kC128}) add(DType::kC64, out, {2, 7}, {1}, false, Num(F32, 2));
+    add(DType::kC64, DType::kC64, {2, 0}, {1}, false, Num(F32, 2));
+  } else {
+    add(F32, F16, {2, 7}, {1}, false, Num(F32, 2));
+    add(F16, BF16, {2, 7}, {1}, false, Num(F32, 2));
+  }
+}
+
+void OracleNorm(HostCall& call) {
+  const bool linalg = call.HasArg("ord");
+  const Host& self = call.In("self");
+  Host& out = call.Out("out");
+  if (self.size() == 0) return Fill(out, 0);
+  const Real p = NumberBeside(call, linalg ? "ord" : "pScalar", self);
+  const std::vector<int64_t>& axes = call.Ints(linalg ? "dims" : "dim");
+  const auto reduced = [&](int k) {
+    return axes.empty() || std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return a == k || a + self.dims.rank() == k; });
+  };
+  const Reals norms = PNorms(Magnitudes(self), ResultOf(self, reduced), out.size(), p);
+  Reals slack;
+  for (Real norm : norms) slack.push_back(std::isfinite(norm) ? norm * Relative(self, p) : 0);
+  Put(out, norms, slack);
+}
+
+void SampleRenorm(Calls& calls) {
+  const bool in_place = std::string_view(calls.op().contract.op()) == "aclnnInplaceRenorm";
+  const auto add = [&](DType t, const Dims& dims, int64_t dim, Real p, Real most, Values values = {}) -> TestCall* {
+    std::vector<TestArg> args = {In(t, dims, values), Num(F64, p), Int(dim), Num(F32, most)};
+    if (!in_place) args.push_back(Out(t, dims));
+    return &calls.Add(args);
+  };
+  const Real inf = std::numeric_limits<Real>::infinity();
+  for (DType t : {F32, F16, BF16, F64, DType::kC64, DType::kC128}) {
+    for (Real p : {Real(0), Real(1), Real(2), Real(2.5), inf}) add(t, {5, 3, 4}, 0, p, 3.3L);
+    add(t, {5, 3, 4}, -2, 2, 4);
+    add(t, {5, 0}, 0, 2, 4);
+  }
+  const Values numbers = Given({1, 1, 1, 2, 2, 2, 3, 3, 3});
+  add(F32, {3, 3}, 0, 1, 5, numbers);
+  add(F32, {2, 2}, 0, 2, 1, Given({inf, 1, kNaN, 7}));
+  add(F32, {40, 900}, 1, 2, 5);
+  if (!in_place) add(F32, {5, 6}, 1, 2, 2)->same = {{4, 0}};
+}
+
+void OracleRenorm(HostCall& call) {
+  const bool in_place = call.HasArg("selfRef");
+  const Host& self = call.In(in_place ? "selfRef" : "self");
+  Host& out = call.Out(in_place ? "selfRef" : "out");
+  const bool wide = self.dtype == F64 || self.dtype == DType::kC128;
+  const int64_t dim = call.Int("dim") < 0 ? call.Int("dim") + self.dims.rank() : call.Int("dim");
+  const std::vector<int64_t> slices = ResultOf(self, [&](int k) { return k != dim; });
+  const Real p = NumberBeside(call, "p", self), most = NumberBeside(call, "maxNorm", self);
+  const Reals norms = PNorms(Magnitudes(self), slices, self.dims[static_cast<int>(dim)], p);
+  out.slack.clear();
+  for (int64_t i = 0; i < self.size(); ++i) {
+    const Real norm = norms[slices[i]];
+    const Real factor = norm > most ? most / (norm + 1e-7L) : 1;
+    const Number x = self[i];
+    out[i] = x.imag() == 0 ? Number(x.real() * factor) : x * factor;
+    const Real size = std::abs(x) * factor * (Relative(self, p) + 4 * UnitOf(wide));
+    out.slack.push_back(factor == 1 || !std::isfinite(size) ? 0 : size);
+  }
+}
+
 constexpr Limits kPartial = {.partial = true};
 
 }  // namespace
@@ -1287,6 +1439,10 @@ std::span<const Subject> NormSubjects() {
       {"aclnnAdaLayerNorm", SampleAdaLayerNorm, OracleAdaLayerNorm},
       {"aclnnAdaLayerNormV2", SampleAdaLayerNorm, OracleAdaLayerNorm},
       {"aclnnAdaLayerNormBackward", SampleAdaLayerNormBackward, OracleAdaLayerNormBackward},
+      {"aclnnNorm", SampleNorm, OracleNorm},
+      {"aclnnLinalgVectorNorm", SampleNorm, OracleNorm},
+      {"aclnnRenorm", SampleRenorm, OracleRenorm},
+      {"aclnnInplaceRenorm", SampleRenorm, OracleRenorm},
       {"aclnnGroupNorm", SampleGroupNorm, OracleGroupNorm},
       {"aclnnGroupNormSilu", SampleGroupNormSilu, OracleGroupNormSilu},
       {"aclnnGroupNormSiluV2", SampleGroupNormSilu, OracleGroupNormSilu},

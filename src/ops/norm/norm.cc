@@ -14,6 +14,7 @@ void DeclareGroupNorm(Declarations& declarations);
 void DeclareLayerNorm(Declarations& declarations);
 void DeclareRmsNorm(Declarations& declarations);
 void DeclareSyncBatchNorm(Declarations& declarations);
+void DeclareVectorNorm(Declarations& declarations);
 
 void DeclareNorm(Declarations& declarations) {
   declarations.Add("aclnnBatchNormElemtBackward", MakeBatchNormElemtBackward);
@@ -26,6 +27,7 @@ void DeclareNorm(Declarations& declarations) {
   DeclareLayerNorm(declarations);
   DeclareRmsNorm(declarations);
   DeclareSyncBatchNorm(declarations);
+  DeclareVectorNorm(declarations);
 }
 
 }  // namespace anyacl
