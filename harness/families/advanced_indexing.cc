@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// Lists of index tensors and masks.
+// Lists of index tensors, masks, counts.
 #include <algorithm>
 
 #include "harness/family.h"
@@ -277,6 +277,100 @@ void OracleMaskedScatter(HostCall& call) {
   }
 }
 
+// --- RepeatInterleave ----------------------------------------------------------------------------
+
+void SampleRepeat(Calls& calls) {
+  for (DType t : calls.TypesOf("self")) {
+    calls.Add({In(t, {2, 2}), In(DType::kI64, {4}, Given({1, 0, 3, 2})), Int(6), Out(t, {6})});
+    calls.Add({In(t, {3}), In(DType::kI32, {1}, Given({2})), Int(6), Out(t, {6})});
+  }
+  const DType f = DType::kF32;
+  calls.Add({In(f, {3}), In(DType::kI64, {}, Given({2})), Int(6), Out(f, {6})});
+  calls.Add({In(f, {3}), In(DType::kI64, {3}, Given({1, -4, 9})), Int(4), Out(f, {4})}, "more than there is room for");
+  calls.Add({In(f, {3}), In(DType::kI64, {3}, Given({1, 1, 1})), Int(5), Out(f, {5})}, "less");
+  calls.Add({In(f, {0}), In(DType::kI64, {0}), Int(0), Out(f, {0})});
+  calls.Add({In(f, {300, 20}), In(DType::kI64, {6000}, Whole(0, 9)), Int(26000), Out(f, {26000})});
+}
+void SampleRepeatDim(Calls& calls) {
+  for (DType t : calls.TypesOf("self")) {
+    calls.Add({In(t, {2, 3, 2}), In(DType::kI64, {3}, Given({1, 0, 3})), Int(1), Int(4), Out(t, {2, 4, 2})});
+    calls.Add({In(t, {2, 3}), In(DType::kI32, {1}, Given({2})), Int(-1), Int(6), Out(t, {2, 6})});
+  }
+  const DType f = DType::kF32;
+  calls.Add({In(f, {2, 3}), In(DType::kI64, {2}, Given({2, 2})), Int(0), Int(4), Out(f, {4, 3})});
+  calls.Add({In(f, {0, 3}), In(DType::kI64, {0}), Int(0), Int(0), Out(f, {0, 3})});
+  calls.Add({In(f, {700, 60}), In(DType::kI64, {700}, Whole(0, 4)), Int(0), Int(1500), Out(f, {1500, 60})});
+}
+void SampleRepeatTensor(Calls& calls) {
+  for (DType t : calls.TypesOf("repeats")) {
+    calls.Add({In(t, {4}, Given({1, 0, 3, -2})), Int(4), Out(t, {4})});
+    calls.Add({In(t, {4}, Given({1, 0, 3, 2})), Int(9), Out(t, {9})});
+    calls.Add({In(t, {0}), Int(0), Out(t, {0})});
+    calls.Add({In(t, {1}, Given({3})), Int(3), Out(t, {3})});
+  }
+  calls.Add({In(DType::kI64, {5000}, Whole(0, 9)), Int(22000), Out(DType::kI64, {22000})});
+}
+
+// Which item each place is; -1 behind the last.
+std::vector<int64_t> ItemsAt(const Host& repeats, int64_t items, int64_t places) {
+  std::vector<int64_t> result;
+  for (int64_t i = 0; i < items; ++i) {
+    const int64_t count = static_cast<int64_t>(repeats.real(repeats.size() == 1 ? 0 : i));
+    for (int64_t k = 0; k < count && static_cast<int64_t>(result.size()) < places; ++k) result.push_back(i);
+  }
+  result.resize(static_cast<size_t>(places), -1);
+  return result;
+}
+void OracleRepeat(HostCall& call) {
+  Host self = call.In("self");
+  Host& out = call.Out("out");
+  if (!call.HasArg("dim")) self.dims = {self.size()};
+  const int64_t dim_arg = call.HasArg("dim") ? call.Int("dim") : 0;
+  const size_t dim = static_cast<size_t>(dim_arg < 0 ? dim_arg + self.dims.rank() : dim_arg);
+  const std::vector<int64_t> items = ItemsAt(call.In("repeats"), self.dims[static_cast<int>(dim)], call.Int("outputSize"));
+  for (int64_t i = 0; i < out.size(); ++i) {
+    At at = out.Position(i);
+    at[dim] = items[static_cast<size_t>(at[dim])];
+    out[i] = at[dim] < 0 ? Number(0) : self[self.Index(at)];
+  }
+}
+void OracleRepeatTensor(HostCall& call) {
+  const Host& repeats = call.In("repeats");
+  Host& out = call.Out("out");
+  const std::vector<int64_t> items = ItemsAt(repeats, repeats.size(), out.size());
+  for (int64_t i = 0; i < out.size(); ++i) out[i] = static_cast<Real>(std::max<int64_t>(0, items[static_cast<size_t>(i)]));
+}
+
+void SampleRepeatGrad(Calls& calls) {
+  for (DType t : calls.TypesOf("yGrad")) {
+    calls.Add({In(t, {2, 6}), In(DType::kI64, {4}, Given({1, 2, 2, 1})), Int(-1), Out(t, {2, 4})});
+    calls.Add({In(t, {6, 2}), In(DType::kI32, {3}, Given({1, 0, 5})), Int(0), Out(t, {3, 2})});
+    calls.Add({In(t, {6, 2}), In(DType::kI64, {1}, Given({3})), Int(0), Out(t, {2, 2})});
+  }
+  calls.Add({In(DType::kF32, {2, 6}), In(DType::kI64, {4}, Given({1, 2, 2, 1})), Int(-1), Out(DType::kF32, {8})}, "other dims");
+  calls.Add({In(DType::kF32, {2, 0}), In(DType::kI64, {2}, Given({0, 0})), Int(1), Out(DType::kF32, {2, 2})}, "of nothing");
+  calls.Add({In(DType::kF16, {3000}, Given({1})), In(DType::kI64, {1}, Given({3000})), Int(0), Out(DType::kF16, {1})}, "long sum");
+}
+void OracleRepeatGrad(HostCall& call) {
+  const Host &grad = call.In("yGrad"), &repeats = call.In("repeats");
+  Host& out = call.Out("out");
+  const int axis = static_cast<int>(call.Int("axis") < 0 ? call.Int("axis") + grad.dims.rank() : call.Int("axis"));
+  Host sums{out.dtype, grad.dims, {}};
+  sums.dims[axis] = 1;
+  sums.dims[axis] = repeats.size() > 1 ? repeats.size() : out.size() / Numel(sums.dims);
+  const std::vector<int64_t> items = ItemsAt(repeats, sums.dims[axis], grad.dims[axis]);
+  out.values.assign(static_cast<size_t>(out.size()), 0);
+  out.slack.assign(static_cast<size_t>(out.size()), 0);
+  for (int64_t i = 0; i < grad.size(); ++i) {
+    At at = grad.Position(i);
+    at[static_cast<size_t>(axis)] = items[static_cast<size_t>(at[static_cast<size_t>(axis)])];
+    if (at[static_cast<size_t>(axis)] < 0) continue;
+    const int64_t to = sums.Index(at);
+    out[to] += grad[i];
+    out.slack[static_cast<size_t>(to)] += UlpOf(out.dtype == DType::kF64 ? DType::kF64 : DType::kF32, 2 * static_cast<Real>(grad.dims[axis]));
+  }
+}
+
 }  // namespace
 
 std::span<const Subject> AdvancedIndexingSubjects() {
@@ -285,6 +379,10 @@ std::span<const Subject> AdvancedIndexingSubjects() {
       {"aclnnIndexPutImpl", SampleIndexPut, OracleIndexPut, {.ulps = 0}},
       {"aclnnInplaceMaskedScatter", SampleMaskedScatter, OracleMaskedScatter, {.ulps = 0}},
       {"aclnnMaskedSelect", SampleMaskedSelect, OracleMaskedSelect, {.ulps = 0, .partial = true}},
+      {"aclnnRepeatInterleave", SampleRepeat, OracleRepeat, {.ulps = 0}},
+      {"aclnnRepeatInterleaveGrad", SampleRepeatGrad, OracleRepeatGrad, {.ulps = 0}},
+      {"aclnnRepeatInterleaveTensor", SampleRepeatTensor, OracleRepeatTensor, {.ulps = 0}},
+      {"aclnnRepeatInterleaveWithDim", SampleRepeatDim, OracleRepeat, {.ulps = 0}},
   };
   return subjects;
 }

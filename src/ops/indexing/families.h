@@ -17,6 +17,7 @@ namespace anyacl::indexing {
 void DeclareAdvanced(Declarations& declarations);
 void DeclareMasked(Declarations& declarations);
 void DeclareReads(Declarations& declarations);
+void DeclareRepeats(Declarations& declarations);
 void DeclareWrites(Declarations& declarations);
 
 }  // namespace anyacl::indexing

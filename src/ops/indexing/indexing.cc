@@ -10,6 +10,7 @@ void DeclareIndexing(Declarations& declarations) {
   indexing::DeclareAdvanced(declarations);
   indexing::DeclareMasked(declarations);
   indexing::DeclareReads(declarations);
+  indexing::DeclareRepeats(declarations);
   indexing::DeclareWrites(declarations);
 }
 
