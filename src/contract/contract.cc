@@ -36,7 +36,8 @@ bool IsAboutScalars(RuleKind kind) {
 // Not about the entries of a list one by one.
 bool IsAboutTheWhole(RuleKind kind) {
   return kind == RuleKind::kNotNull || kind == RuleKind::kOneGiven || kind == RuleKind::kLength ||
-         kind == RuleKind::kSameLength || kind == RuleKind::kRequire || kind == RuleKind::kCustom;
+         kind == RuleKind::kSameLength || kind == RuleKind::kRequire || kind == RuleKind::kCustom ||
+         kind == RuleKind::kNotGiven;
 }
 
 std::vector<std::string> SplitDims(const char* list) {
@@ -521,6 +522,7 @@ bool Contract::Holds(int index, int item, Values values, Product product) const 
     return std::any_of(names.args.begin(), names.args.end(), [&](int arg) { return values[arg].given(); });
   }
   if (names.first_is_handle && !values[names.first].given()) return true;  // optional and absent
+  if (names.kind == RuleKind::kNotGiven) return rule.max != 0 && HasNothing(names.first, values);
   const Value& first = values[names.first];
   const Tensor* const tensor =
       names.first_is_tensor ? TensorAt(names.first, item, values) : nullptr;
@@ -800,6 +802,9 @@ std::string Contract::Describe(const Rule& rule, Product product) const {
       break;
     case RuleKind::kOneGiven:
       return fmt::format("{} must not all be null", fmt::join(rule.args, " and "));
+    case RuleKind::kNotGiven:
+      text = fmt::format("{} must be null{}", arg, rule.max ? " or empty" : "");
+      break;
     case RuleKind::kSupported:
       return fmt::format("not available on {}", Name(product));
     case RuleKind::kDTypeRows: {
@@ -954,6 +959,12 @@ bool Contract::IsEmpty(int arg, Values values) const {
     if (t && !t->empty()) return false;
   }
   return true;
+}
+
+bool Contract::HasNothing(int arg, Values values) const {
+  const Arg& a = table_.args[arg];
+  if (a.is_tensor() || a.is_tensor_list()) return IsEmpty(arg, values);
+  return a.is_array() && LengthOf(arg, values) == 0;
 }
 
 // False for an output whose mask bit is not set: the documents promise not to look at it.

@@ -158,6 +158,7 @@ enum class RuleKind {
   kSameLength,
   kDTypeArg,
   kDTypeIs,
+  kNotGiven,
   kReduced,
   kReduces,
   kTail,
@@ -205,6 +206,11 @@ struct Rule {
     alone = true;
     return std::move(*this);
   }
+  // kNotGiven: or without elements.
+  Rule OrEmpty() && {
+    max = 1;
+    return std::move(*this);
+  }
   Rule If(const char* flag, int bit = -1) && {
     when = {flag, bit};
     return std::move(*this);
@@ -214,6 +220,8 @@ struct Rule {
 Rule NotNull(const char* arg);
 // Of optional arguments at least one is not null.
 Rule OneGiven(std::vector<const char*> args);
+// An argument that stands for something we do not do.
+Rule NotGiven(const char* arg);
 Rule Supported(Products products);
 Rule DTypes(const char* arg, std::vector<TypeRow> rows);
 Rule DTypeRows(std::vector<const char*> args, std::vector<TypeRow> rows);
@@ -402,6 +410,7 @@ class Contract {
   bool HoldsFormula(const Resolved& names, Values values) const;
   std::string ValuesOf(const Formula& formula, Values values) const;
   bool IsEmpty(int arg, Values values) const;
+  bool HasNothing(int arg, Values values) const;
   bool IsWanted(int arg, Values values) const;
   Status LiveHandles(Values values) const;
 

@@ -8,6 +8,7 @@
 namespace anyacl::contract {
 
 Rule NotNull(const char* arg) { return {.kind = RuleKind::kNotNull, .args = {arg}}; }
+Rule NotGiven(const char* arg) { return {.kind = RuleKind::kNotGiven, .args = {arg}}; }
 
 Rule OneGiven(std::vector<const char*> args) { return {.kind = RuleKind::kOneGiven, .args = std::move(args)}; }
 

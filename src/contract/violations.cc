@@ -206,6 +206,21 @@ class Finder {
     }
   }
 
+  // Of arguments that must be absent: each.
+  void TryGiven() {
+    for (const Rule& rule : contract_.rules()) {
+      if (rule.kind != RuleKind::kNotGiven) continue;
+      CallSpec call = valid_;
+      ArgSpec& arg = call.args[contract_.ArgIndex(rule.args[0])];
+      arg.null = false;
+      arg.tensor.dtype = DType::kF32;
+      SetDims(&arg.tensor, {1});
+      arg.tensors = {arg.tensor};
+      arg.ints.values = {1};
+      Try(fmt::format("{} -> given", rule.args[0]), std::move(call));
+    }
+  }
+
   // Rules that apply only under a flag: the change together with the flag turned.
   void TryWithFlags() {
     for (size_t f = 0; f < valid_.args.size(); ++f) {
@@ -306,6 +321,7 @@ std::vector<Violation> FindViolations(const Contract& contract, const CallSpec& 
   finder.TryGroups();
   finder.TryEmptyBatches();
   finder.TryNoneGiven();
+  finder.TryGiven();
   finder.TryWithFlags();
   return finder.Take(unreached);
 }

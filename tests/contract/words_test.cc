@@ -19,7 +19,7 @@
 namespace anyacl::contract {
 namespace {
 
-enum { kA, kB, kOut, kXs, kYs, kS, kSs, kAxis, kAxes, kDType, kFloats, kName, kFlag, kSums };
+enum { kA, kB, kOut, kXs, kYs, kS, kSs, kAxis, kAxes, kDType, kFloats, kName, kFlag, kSums, kUnused };
 
 Tensor TensorOf(Dims dims, DType dtype = DType::kF32) {
   Tensor t;
@@ -47,17 +47,18 @@ Table ToyTable(std::vector<Rule> rules, Deduction deduce = {.from = {"a", "b"}, 
                    {"floats", ArgKind::kFloatArray},
                    {"name", ArgKind::kString},
                    Bool("flag", ""),
-                   Output("sums", "")},
+                   Output("sums", ""),
+                   Input("unused", "").Optional()},
           .sizes = {{"N", "a", 0}},
           .deduce = std::move(deduce),
           .rules = std::move(rules)};
 }
 
 // a [2, 3], b [3], out [2, 3], xs and ys [2], [2, 2] and [3], s 1.5, ss {1, 2, 3}, axis 1, axes {0, -1}, dtype FLOAT,
-// sums [2]
+// sums [2], unused null
 CallSpec Valid() {
   CallSpec call;
-  call.args.resize(14);
+  call.args.resize(15);
   call.args[kA].tensor = TensorOf({2, 3});
   call.args[kB].tensor = TensorOf({3});
   call.args[kOut].tensor = TensorOf({2, 3});
@@ -70,6 +71,7 @@ CallSpec Valid() {
   call.args[kName].text = "none";
   call.args[kFlag].flag = true;
   call.args[kSums].tensor = TensorOf({2});
+  call.args[kUnused].null = true;
   return call;
 }
 
@@ -284,6 +286,22 @@ std::vector<Word> Words() {
        Both(Number(kDType, -1), TypeOf(kB, DType::kF16)),
        "out must have the dtype that dtype names, or that of b when it names none, got out FLOAT and dtype DT_UNDEFINED",
        "out must have the dtype that dtype names, or that of b when it names none"},
+      {"NotGiven",
+       {NotGiven("unused")},
+       [](CallSpec& c) {
+         c.args[kUnused].null = false;
+         c.args[kUnused].tensor = TensorOf({0});
+       },
+       "unused must be null",
+       "unused must be null"},
+      {"NotGivenOrEmpty",
+       {NotGiven("unused").OrEmpty()},
+       [](CallSpec& c) {
+         c.args[kUnused].null = false;
+         c.args[kUnused].tensor = TensorOf({1});
+       },
+       "unused must be null or empty",
+       "unused must be null or empty"},
       {"Reduced",
        {Reduced("sums", "a", {"axis"})},
        Number(kAxis, 0),
