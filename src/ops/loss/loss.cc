@@ -411,6 +411,7 @@ void DeclareLoss(Declarations& declarations) {
   for (const Row& row : kRows) {
     declarations.Add(row.op, [&row](const Entry& entry) { return MakeLoss(row, entry); });
   }
+  DeclareClassLosses(declarations);
 }
 
 }  // namespace anyacl

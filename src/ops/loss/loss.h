@@ -6,15 +6,21 @@
 #define ANYACL_OPS_LOSS_LOSS_H_
 
 #include "contract/contract.h"
+#include "ops/loss/reductions.h"
+#include "ops/operators.h"
 
 namespace anyacl::loss {
-
-// Values of the argument `reduction`.
-enum : int64_t { kNone, kMean, kSum, kBatchMean };
 
 inline constexpr contract::Products kFive =
     contract::Of({Product::kAscend950, Product::kA3, Product::kA2, Product::kInference, Product::kTraining});
 
 }  // namespace anyacl::loss
+
+namespace anyacl {
+
+// Parts of the family; DeclareLoss calls them all.
+void DeclareClassLosses(Declarations& declarations);
+
+}  // namespace anyacl
 
 #endif  // ANYACL_OPS_LOSS_LOSS_H_
