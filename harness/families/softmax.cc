@@ -151,6 +151,108 @@ void OracleCrossEntropy(HostCall& call) {
   });
 }
 
+// ---- behind masks ----
+
+// Soft-max of numbers that FLOAT computes, each off by some units of it.
+void PutRows(const Host& x, const Reals& z, const Reals& units, Host& out) {
+  out.slack.assign(out.size(), 0);
+  ForLines(x, -1, [&](const std::vector<int64_t>& at) {
+    Reals line;
+    Real off = 0;
+    for (int64_t i : at) {
+      line.push_back(z[i]);
+      off = std::max(off, units[i]);
+    }
+    const Reals p = softmax::Softmax(line), logs = softmax::LogSoftmax(line);
+    for (size_t k = 0; k < at.size(); ++k) {
+      out[at[k]] = p[k];
+      out.slack[at[k]] = Finite(UnitOf(false) * (8 + 2 * std::fabs(logs[k]) + 2 * off) * p[k]) + 0x1p-149L;
+    }
+  });
+}
+
+void SampleScaledMasked(Calls& calls) {
+  const bool gradient = calls.op().contract.args().size() == 6;
+  const auto add = [&](DType t, const Dims& dims, const Dims& mask, double scale, Values values = {Values::kBool, 0, 1, {}}) {
+    std::vector<TestArg> args = {In(t, dims)};
+    if (gradient) args.push_back(In(t, dims, Between(0, 1)));
+    args.insert(args.end(), {In(DType::kBool, mask, values), RealArg(scale), Flag(false), Out(t, dims)});
+    return &calls.Add(args);
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, {2, 3, 4, 37}, {2, 3, 4, 37}, 0.125);
+    add(t, {2, 3, 4, 5}, {2, 1, 4, 5}, -3);
+    add(t, {2, 3, 4, 5}, {1, 1, 4, 5}, 1);
+    add(t, {2, 3, 4, 5}, {1, 1, 1, 1}, 1, Whole(1, 1));  // masked everywhere: uniform
+    add(t, {0, 3, 4, 5}, {1, 1, 4, 5}, 1);
+  }
+  add(F32, {2, 1, 3, 9000}, {2, 1, 3, 9000}, 0.5);
+  add(F32, {2, 3, 4, 5}, {2, 3, 4, 5}, 2)->same = {{gradient ? 5 : 4, 0}};
+}
+
+void OracleScaledMasked(HostCall& call) {
+  const Host &x = call.In("x"), &mask = call.In("mask");
+  const Real scale = static_cast<float>(call.Real("scale"));
+  Reals z, units;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    z.push_back(mask.Broadcast(x.dims, i) != Number(0) ? -10000 : scale * x.real(i));
+    units.push_back(std::fabs(z.back()));
+  }
+  PutRows(x, z, units, call.Out("y"));
+}
+
+void OracleScaledMaskedBackward(HostCall& call) {
+  const Host &g = call.In("gradOutput"), &y = call.In("y"), &mask = call.In("mask");
+  const Real scale = static_cast<float>(call.Real("scale"));
+  Host& out = call.Out("out");
+  out.slack.assign(out.size(), 0);
+  ForLines(g, -1, [&](const std::vector<int64_t>& at) {
+    const Reals grads = LineOf(g, at), results = LineOf(y, at), d = softmax::SoftmaxBackward(grads, results);
+    Real size = 0;
+    for (size_t k = 0; k < at.size(); ++k) size += std::fabs(grads[k] * results[k]);
+    for (size_t k = 0; k < at.size(); ++k) {
+      const bool masked = mask.Broadcast(g.dims, at[k]) != Number(0);
+      out[at[k]] = masked ? 0 : scale * d[k];
+      out.slack[at[k]] = masked ? 0 : UnitOf(false) * 5 * std::fabs(scale * results[k]) * (size + std::fabs(grads[k]));
+    }
+  });
+}
+
+void SampleBiased(Calls& calls) {
+  const auto add = [&](DType t, const Dims& dims, const Dims& mask, const Dims& bias, Values values = {}) {
+    return &calls.Add({In(t, dims, values), mask.rank() ? In(t, mask, Between(-9, 0)) : Null(), In(t, bias), RealArg(0.25), Int(0), Out(t, dims)});
+  };
+  for (DType t : {F32, F16, BF16}) {
+    add(t, {6, 2, 4, 37}, {3, 4, 37}, {2, 4, 37});
+    add(t, {6, 2, 4, 5}, {2, 1, 4, 5}, {1, 2, 4, 5});
+    add(t, {6, 2, 4, 5}, {1, 2, 1, 4, 5}, {1, 1, 2, 4, 5});
+    add(t, {3, 2, 4, 5}, {}, {2, 4, 5});
+    add(t, {2, 3, 2, 4, 5}, {3, 4, 5}, {2, 4, 5});
+    add(t, {2, 3, 2, 4, 5}, {1, 3, 1, 4, 5}, {1, 1, 2, 4, 5});
+    add(t, {2, 3, 2, 4, 5}, {}, {1, 2, 4, 5});
+    add(t, {0, 2, 4, 5}, {}, {2, 4, 5});
+  }
+  add(F32, {3, 2, 4, 5}, {3, 4, 5}, {2, 4, 5})->same = {{5, 0}};
+}
+
+void OracleBiased(HostCall& call) {
+  const Host &x = call.In("x"), &bias = call.In("relativePosBias");
+  const bool masked = call.Has("attenMaskOptional");
+  const Real scale = static_cast<float>(call.Real("scaleValue"));
+  Reals z, units;
+  if (x.size() == 0) return;
+  const int rank = x.dims.rank();
+  const int64_t square = x.dims[rank - 2] * x.dims[rank - 1], heads = x.dims[rank - 3];
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const Real one = scale * x.real(i), other = bias.real(i % (square * heads));
+    const int64_t window = i / (square * heads);  // of all samples: masks repeat behind the last one
+    const Real more = masked ? call.In("attenMaskOptional").real((window * square + i % square) % call.In("attenMaskOptional").size()) : 0;
+    z.push_back(one + other + more);
+    units.push_back(2 * (std::fabs(one) + std::fabs(other) + std::fabs(more)));
+  }
+  PutRows(x, z, units, call.Out("out"));
+}
+
 }  // namespace
 
 std::span<const Subject> SoftmaxSubjects() {
@@ -159,6 +261,9 @@ std::span<const Subject> SoftmaxSubjects() {
       {"aclnnLogSoftmax", SampleForward, [](HostCall& call) { OracleForward(call, true); }},
       {"aclnnSoftmaxBackward", SampleBackward, [](HostCall& call) { OracleBackward(call, false); }},
       {"aclnnLogSoftmaxBackward", SampleBackward, [](HostCall& call) { OracleBackward(call, true); }},
+      {"aclnnScaledMaskedSoftmax", SampleScaledMasked, OracleScaledMasked},
+      {"aclnnScaledMaskedSoftmaxBackward", SampleScaledMasked, OracleScaledMaskedBackward},
+      {"aclnnMaskedSoftmaxWithRelPosBias", SampleBiased, OracleBiased},
       {"aclnnSoftmaxCrossEntropyWithLogits", SampleCrossEntropy, OracleCrossEntropy, {.partial = true}},
   };
   return subjects;

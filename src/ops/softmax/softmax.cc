@@ -164,7 +164,10 @@ Operator MakeCrossEntropy(const Entry& entry) {
 
 }  // namespace
 
+void DeclareMaskedSoftmax(Declarations& declarations);
+
 void DeclareSoftmax(Declarations& declarations) {
+  DeclareMaskedSoftmax(declarations);
   declarations.Add("aclnnSoftmax", MakeSoftmax);
   declarations.Add("aclnnLogSoftmax", MakeLogSoftmax);
   declarations.Add("aclnnSoftmaxBackward", MakeBackward);
