@@ -218,7 +218,7 @@ void Run(const GemmParams& p) {
   const int64_t a_size = PackedRows(p.m, p.k), tile_size = PackedTile(p.n, p.k);
   for (int64_t begin = 0; begin < p.batch * tiles_n; begin += p.wave) {
     const int64_t tiles = std::min(p.wave, p.batch * tiles_n - begin);
-    cpu::ParallelFor(tiles * panels, [&](int64_t task) {
+    cpu::ParallelFor(p.columns_packed ? 0 : tiles * panels, [&](int64_t task) {
       const int64_t tile = begin + task / panels, n0 = tile % tiles_n * kTileColumns;
       const int64_t lines = std::min(kTileColumns, p.n - n0);
       if (task % panels * kColumns >= lines) return;
@@ -244,7 +244,7 @@ HWY_AFTER_NAMESPACE();
 namespace anyacl::cpu {
 
 HWY_EXPORT(RunGemm);
-static void Gemm(const GemmParams& p) { ANYACL_FAMILY_DISPATCH(RunGemm)(p); }
+void Gemm(const GemmParams& p) { ANYACL_FAMILY_DISPATCH(RunGemm)(p); }
 
 std::span<const Kernel> GemmKernels() {
   static constexpr Kernel kernels[] = {MakeKernel<GemmParams, FitsAlways<GemmParams>, Gemm>("panels")};

@@ -37,6 +37,7 @@ struct GemmParams {
   int64_t n;
   int64_t k;
   int64_t wave;  // tiles of columns that are packed at a time
+  bool columns_packed;  // packed_b holds all of b from an earlier run
 };
 
 // Which of the packed matrices of an operand belongs to a batch: one that is repeated (stride 0) is packed once.
@@ -67,6 +68,11 @@ inline int64_t PackedTile(int64_t n, int64_t k) {
   return (columns < kTileColumns ? columns : kTileColumns) * k;
 }
 inline int64_t TilesOf(int64_t n) { return (n + kTileColumns - 1) / kTileColumns; }
+
+// For kernels that multiply between other things.
+namespace cpu {
+void Gemm(const GemmParams& p);
+}
 
 }  // namespace anyacl
 

@@ -53,34 +53,39 @@ constexpr int64_t kWaveFloats = int64_t{8} << 20;
 
 int64_t WaveOf(int64_t tiles, int64_t tile_size) { return std::clamp(kWaveFloats / tile_size, std::min<int64_t>(tiles, 16), tiles); }
 
+// Describes a product in the params of the present step and books its memory.
+void Bind(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c, bool in_waves,
+          GemmParams* params) {
+  Describe(a, a_groups, &params->a);
+  Describe(b, b_groups, &params->b);
+  params->batch = Product(a.dims, 0, a_groups.batch);
+  params->m = Product(a.dims, a_groups.batch, a_groups.lines);
+  params->n = Product(b.dims, b_groups.batch, b_groups.lines);
+  params->k = Product(a.dims, a_groups.batch + a_groups.lines, a_groups.k);
+  const int64_t tiles = params->batch * TilesOf(params->n), tile_size = PackedTile(params->n, params->k);
+  params->wave = in_waves ? WaveOf(tiles, tile_size) : tiles;
+  const Operand packed_a = plan.ScratchOperand("packed rows", DType::kF32, {PackedBatches(params->a), PackedRows(params->m, params->k)});
+  const Operand packed_b = plan.ScratchOperand("packed columns", DType::kF32, {params->wave, tile_size});
+  plan.Bind(a, params->a.data);
+  plan.Bind(b, params->b.data);
+  plan.Bind(c, reinterpret_cast<void*&>(params->c));
+  plan.Bind(packed_a, reinterpret_cast<void*&>(params->packed_a));
+  plan.Bind(packed_b, reinterpret_cast<void*&>(params->packed_b));
+}
+
 }  // namespace
 
 Status AddContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c) {
-  const int64_t batch = Product(a.dims, 0, a_groups.batch);
-  const int64_t m = Product(a.dims, a_groups.batch, a_groups.lines), n = Product(b.dims, b_groups.batch, b_groups.lines);
-  const int64_t k = Product(a.dims, a_groups.batch + a_groups.lines, a_groups.k);
-  if (batch == 0 || m == 0 || n == 0) return {};
-  if (k == 0) return AddFill(plan, c);
-  GemmOperand rows{}, columns{};
-  Describe(a, a_groups, &rows);
-  Describe(b, b_groups, &columns);
-  const int64_t wave = WaveOf(batch * TilesOf(n), PackedTile(n, k));
-  const Operand packed_a = plan.ScratchOperand("packed rows", DType::kF32, {PackedBatches(rows), PackedRows(m, k)});
-  const Operand packed_b = plan.ScratchOperand("packed columns", DType::kF32, {wave, PackedTile(n, k)});
-  auto& params = plan.MakeParams<GemmParams>();
-  params.a = rows;
-  params.b = columns;
-  params.batch = batch;
-  params.m = m;
-  params.n = n;
-  params.k = k;
-  params.wave = wave;
-  plan.Bind(a, params.a.data);
-  plan.Bind(b, params.b.data);
-  plan.Bind(c, reinterpret_cast<void*&>(params.c));
-  plan.Bind(packed_a, reinterpret_cast<void*&>(params.packed_a));
-  plan.Bind(packed_b, reinterpret_cast<void*&>(params.packed_b));
+  const int64_t lines = Product(a.dims, 0, a_groups.batch + a_groups.lines) * Product(b.dims, b_groups.batch, b_groups.lines);
+  if (lines == 0) return {};
+  if (Product(a.dims, a_groups.batch + a_groups.lines, a_groups.k) == 0) return AddFill(plan, c);
+  Bind(plan, a, a_groups, b, b_groups, c, /*in_waves=*/true, &plan.MakeParams<GemmParams>());
   return plan.ChooseKernel("gemm");
+}
+
+void BindContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c,
+                     GemmParams* params) {
+  Bind(plan, a, a_groups, b, b_groups, c, /*in_waves=*/false, params);
 }
 
 Status AddProduct(PlanBuilder& plan, const Operand& a, const Operand& b, const Operand& c) {

@@ -5,6 +5,7 @@
 #ifndef ANYACL_OPS_MATMUL_PRODUCT_H_
 #define ANYACL_OPS_MATMUL_PRODUCT_H_
 
+#include "ops/matmul/gemm.h"
 #include "plan/plan.h"
 
 namespace anyacl::matmul {
@@ -21,6 +22,11 @@ struct Groups {
   int k;
 };
 Status AddContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c);
+
+// The same inside the present step, for kernels that run it themselves (cpu::Gemm), several times with other rows: all of b stays
+// packed.
+void BindContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c,
+                     GemmParams* params);
 
 // The operand with its last two axes exchanged.
 Operand Transposed(Operand operand);
