@@ -209,6 +209,74 @@ void ThresholdBackwardOracle(HostCall& call) {
   }
 }
 
+// ---- prelu ----------------------------------------------------------------------------------------------------------
+
+// Shapes of self with those of slopes; the order of the slopes counts, not their shape.
+const std::vector<std::pair<Dims, Dims>>& PreluShapes() {
+  static const std::vector<std::pair<Dims, Dims>> shapes = {{{2, 6, 5}, {6}},  {{2, 6, 5}, {1, 6, 1}}, {{3, 6}, {2, 3}}, {{2, 6, 5}, {1}},
+                                                            {{7}, {}},        {{}, {1, 1}},           {{0, 3, 2}, {3}}, {{2, 0, 3}, {0}},
+                                                            {{70, 3, 300}, {3}}};
+  return shapes;
+}
+
+Real SlopeAt(const Dims& self, const Host& weight, int64_t i) {
+  if (weight.size() == 1) return weight.real(0);
+  int64_t inner = 1;
+  for (int axis = 2; axis < self.rank(); ++axis) inner *= self[axis];
+  return weight.real(i / inner % self[1]);
+}
+
+void SamplePrelu(Calls& calls) {
+  for (const auto& [self, weight] : PreluShapes()) {
+    for (const DType t : calls.TypesOf("self")) {
+      for (const DType w : calls.TypesOf("weight")) calls.Add({In(t, self), In(w, weight), Out(w == DType::kF16 ? DType::kF16 : t, self)});
+      TestCall& call = calls.Add({In(t, self, Hostile()), In(t, weight), Out(t, self)});
+      call.same = {{2, 0}};
+    }
+  }
+}
+
+void PreluOracle(HostCall& call) {
+  const Host &x = call.In("self"), &weight = call.In("weight");
+  Host& out = call.Out("out");
+  const bool wide = x.dtype == DType::kF64 || weight.dtype == DType::kF64;
+  const DType computed = wide ? DType::kF64 : x.dtype == weight.dtype ? x.dtype : DType::kF32;
+  for (int64_t i = 0; i < out.size(); ++i) out[i] = Rounded(computed, x.real(i) > 0 ? x.real(i) : x.real(i) * SlopeAt(x.dims, weight, i));
+  if (computed == DType::kF32 && out.dtype != computed) {  // rounded twice
+    for (int64_t i = 0; i < out.size(); ++i) out.slack.push_back(UlpOf(DType::kF32, out.real(i)));
+  }
+}
+
+void SamplePreluBackward(Calls& calls) {
+  for (const auto& [self, weight] : PreluShapes()) {
+    for (const DType t : calls.TypesOf("self")) {
+      calls.Add({In(t, self), In(t, self), In(t, weight), Out(t, self), Out(t, weight)});
+      const Dims sums = Numel(weight) == 1 ? weight : Dims{Numel(weight)};
+      TestCall& call = calls.Add({In(t, self), In(t, self), In(t, weight), Out(t, self), Out(t, sums)});
+      call.same = {{3, 1}};
+      if (self.rank() > 0 && self[0] > 0) calls.Add({In(t, {}), In(t, self), In(t, weight), Out(t, self), Out(t, sums)});
+    }
+  }
+}
+
+void PreluBackwardOracle(HostCall& call) {
+  const Host &g = call.In("gradOutput"), &x = call.In("self"), &weight = call.In("weight");
+  Host &out = call.Out("gradInput"), &sums = call.Out("gradWeight");
+  int64_t inner = 1;
+  for (int axis = 2; axis < x.dims.rank(); ++axis) inner *= x.dims[axis];
+  const DType unit = x.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  std::vector<Real> size(sums.size());
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const Real gradient = g.Broadcast(x.dims, i).real();
+    out[i] = x.real(i) > 0 ? gradient : gradient * SlopeAt(x.dims, weight, i);
+    if (x.real(i) > 0) continue;
+    const int64_t channel = weight.size() == 1 ? 0 : i / inner % x.dims[1];
+    sums[channel] += gradient * x.real(i);
+    size[channel] += std::fabs(gradient * x.real(i));
+  }
+  for (const Real one : size) sums.slack.push_back(2 * UlpOf(unit, one));
+}
+
 }  // namespace
 
 std::span<const Subject> ActivationSubjects() {
@@ -216,6 +284,8 @@ std::span<const Subject> ActivationSubjects() {
     auto* const list = new std::vector<Subject>;
     static const std::vector<Elementwise> tables[] = {Forward(), Backward()};
     for (const auto& rows : tables) AddSubjects(list, rows);
+    list->push_back({"aclnnPrelu", SamplePrelu, PreluOracle, {.ulps = 0.5}});
+    list->push_back({"aclnnPreluBackward", SamplePreluBackward, PreluBackwardOracle, {.ulps = 0.5}});
     list->push_back({"aclnnThresholdBackward", SampleThresholdBackward, ThresholdBackwardOracle, {.ulps = 0}});
     return list;
   }();

@@ -12,6 +12,7 @@
 namespace anyacl {
 
 Operator MakeEluBackward(const Entry& entry);
+void DeclarePrelu(Declarations& declarations);
 
 namespace pointwise {
 namespace {
@@ -311,6 +312,7 @@ void DeclareBackward(Declarations* d) {
 
 void DeclareActivation(Declarations& declarations) {
   declarations.Add("aclnnEluBackward", MakeEluBackward);
+  DeclarePrelu(declarations);
   pointwise::DeclareForward(&declarations);
   pointwise::DeclareBackward(&declarations);
 }
