@@ -60,6 +60,7 @@ const std::map<std::string, Entry>& Entries() {
       {"Log1p", {[](Real x, Real, Real, Real) { return std::log1p(x); }, 2, false, Between(-1, 4)}},
       {"Log2", {[](Real x, Real, Real, Real) { return std::log2(x); }, 2, false, Between(0, 4)}},
       {"Reciprocal", {[](Real x, Real, Real, Real) { return 1 / x; }}},
+      {"Sigmoid", {[](Real x, Real, Real, Real) { return 1 / (1 + std::exp(-x)); }, 2}},
       {"Sin", {[](Real x, Real, Real, Real) { return std::sin(x); }, 2}},
       {"Sinh", {[](Real x, Real, Real, Real) { return std::sinh(x); }, 2}},
       {"Tan", {[](Real x, Real, Real, Real) { return std::tan(x); }, 2}},
@@ -198,6 +199,7 @@ void Oracle(HostCall& call, const Operator& op) {
   const bool from_number = layout.number >= 0 && layout.number < layout.lists[0];
   for (int item = 0; item < call.Count(first); ++item) {
     const Host& x = call.In(first, item);
+    const DType unit = x.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
     Host& out = call.Out(args[layout.out].name, item);
     out.values.resize(x.size());  // of a longer output the first elements
     Real number = 1;
@@ -209,7 +211,7 @@ void Oracle(HostCall& call, const Operator& op) {
       } else {
         number = call.Scalar(arg.name, arg.is_list() ? item : 0).real();
         // A scalar that the formula multiplies with is a FLOAT.
-        if (!IsInteger(x.dtype)) number = Rounded(DType::kF32, number).real();
+        if (!IsInteger(x.dtype)) number = Rounded(unit, number).real();
       }
     }
     for (int64_t i = 0; i < x.size(); ++i) {
@@ -235,7 +237,7 @@ void Oracle(HostCall& call, const Operator& op) {
       if (!sums || IsInteger(x.dtype)) continue;
       Real spread = base == "Addcdiv" ? std::fabs(a) + std::fabs(s * b / c) : size;
       if (!std::isfinite(spread)) spread = 0;
-      out.slack.push_back(4 * UlpOf(DType::kF32, spread));
+      out.slack.push_back(4 * UlpOf(unit, spread));
     }
   }
 }
@@ -255,7 +257,7 @@ const std::vector<const Operator*>& ListOperators() {
 void OracleOfCall(HostCall& call) { Oracle(call, call.op()); }
 
 void SampleNorm(Calls& calls) {
-  for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (DType t : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
     for (double p : {2.0, 1.0, 0.0, 3.5, static_cast<double>(kInfinity), -static_cast<double>(kInfinity)}) {
       std::vector<TestArg> x, out;
       for (const Dims& dims : Shapes()) {
@@ -283,7 +285,7 @@ void OracleNorm(HostCall& call) {
 }
 
 void SampleUnscale(Calls& calls) {
-  for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (DType t : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
     for (const Values& values : {Between(-2, 2), Hostile()}) {
       std::vector<TestArg> x;
       for (const Dims& dims : Shapes()) x.push_back(In(t, dims, values));

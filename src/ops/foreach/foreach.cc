@@ -5,7 +5,9 @@
 // entries are combined with (a scalar, a list of scalars, a tensor), and whether the result is written in place.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "ops/foreach/list_reduce.h"
 #include "ops/operators.h"
@@ -67,6 +69,7 @@ constexpr Row kRows[] = {
     {"Log1p", Shape::kUnary, Formula::kLog1p, kFloats, "ln(1 + x)"},
     {"Log2", Shape::kUnary, Formula::kLog2, kFloats, "log2(x)"},
     {"Reciprocal", Shape::kUnary, Formula::kReciprocal, kFloats, "1 / x"},
+    {"Sigmoid", Shape::kUnary, Formula::kSigmoid, kFloats, "1 / (1 + e^-x)"},
     {"Sin", Shape::kUnary, Formula::kSin, kFloats, "sin(x)"},
     {"Sinh", Shape::kUnary, Formula::kSinh, kFloats, "sinh(x)"},
     {"Tan", Shape::kUnary, Formula::kTan, kFloats, "tan(x)"},
@@ -129,6 +132,17 @@ constexpr Row kRows[] = {
     {"RoundOffNumberV2", Shape::kNumber, Formula::kRoundOff, kPlusI | DTypeSet{DType::kI16}, "x rounded as s says", true},
 };
 
+// On the newest product DOUBLE is taken too, and arithmetic takes every usual integer.
+DTypeSet NewestOf(DTypeSet types, bool is_arithmetic) {
+  types = types | types::kDouble;
+  return is_arithmetic && types.Has(DType::kI32) ? types | types::kInt5 : types;
+}
+std::vector<TypeRow> RowsOf(const Row& row) {
+  const bool is_arithmetic = row.shape != Shape::kUnary && row.shape != Shape::kZero && row.shape != Shape::kCopy && row.formula != Formula::kRoundOff;
+  return contract::RowsOf(NewestOf(row.types, is_arithmetic), row.types);
+}
+std::vector<TypeRow> FloatRows() { return contract::RowsOf(NewestOf(kFloats, false), kFloats); }
+
 const Products kWithForeach = Of({Product::kAscend950, Product::kA3, Product::kA2});
 
 // An operator: its row, and where its arguments stand.
@@ -145,6 +159,22 @@ struct Form {
 bool IsWhole(DType t) { return IsInteger(t); }
 
 // --- numbers ---------------------------------------------------------------------------------------------------------
+
+double LargestOf(DType t) {
+  switch (t) {
+    case DType::kF16:
+      return 65504;
+    case DType::kBF16:
+      return 0x1.fep127;
+    case DType::kF32:
+      return std::numeric_limits<float>::max();
+    case DType::kF64:
+      return std::numeric_limits<double>::max();
+    default:
+      return std::ldexp(1.0, static_cast<int>(8 * SizeOf(t)) - (t == DType::kU8 ? 0 : 1)) - 1;
+  }
+}
+double LowestOf(DType t) { return t == DType::kU8 ? 0 : IsWhole(t) ? -LargestOf(t) - 1 : -LargestOf(t); }
 
 bool ScalarFitsList(DType scalar, DType x) {
   if (IsWhole(x)) return IsInteger(scalar) || scalar == DType::kBool;
@@ -217,6 +247,16 @@ NumberChecks ChecksAt(int arg) {
     default:
       return kChecks<3, 0>;
   }
+}
+
+// A number of another dtype that x compares with must be one of x's; infinities are, where x is floating.
+std::string NumberInRange(Values v, Product) {
+  const auto& tensors = v[0].tensors->tensors;
+  if (tensors.empty() || tensors[0]->dtype == v[1].scalar->dtype) return "";
+  const DType x = tensors[0]->dtype;
+  const double s = v[1].scalar->AsDouble(), low = LowestOf(x), high = LargestOf(x);
+  if (std::isnan(s) || (std::isinf(s) && !IsWhole(x)) || (s >= low && s <= high)) return "";
+  return fmt::format("must be a number of {}, got {}", Name(x), s);
 }
 
 void AddNumberRules(const Form& form, Table* table) {
@@ -342,7 +382,7 @@ Status PlanTriple(Entry1& e) {
     std::swap(e.scalars[0], e.scalars[1]);
     return e.Pass(formula, e.inputs, 0, e.out, e.x);
   }
-  const DType wide = IsWhole(e.x) ? e.x : DType::kF32;
+  const DType wide = IsWhole(e.x) || e.x == DType::kF64 ? e.x : DType::kF32;
   const Operand scaled = e.plan.ScratchOperand("scaled", wide, e.out.dims);
   const Operand factors[] = {e.inputs[1], e.number};
   ANYACL_RETURN_IF_ERROR(e.Pass(Formula::kMul, factors, 0, scaled, wide));
@@ -465,7 +505,7 @@ Operator MakeList(const Row& row, const Entry& entry) {
     if (arg.is_list()) Add(&table, {NotNull(arg.name).Code(161002)});
   }
   const char* const x = name(form.lists[0]);
-  Add(&table, {DTypes(x, RowsOf(row.types)).Alone(), DTypes(x, RowsOf(row.types)).Code(code)});
+  Add(&table, {DTypes(x, RowsOf(row)).Alone(), DTypes(x, RowsOf(row)).Code(code)});
   std::vector<int> others = {form.lists[1], form.lists[2], form.weights};
   for (int other : others) {
     if (other >= 0) Add(&table, {SameLength(name(other), x).Code(code), SameDType(name(other), x).Code(code)});
@@ -491,15 +531,21 @@ Operator MakeList(const Row& row, const Entry& entry) {
       if (arg.is_tensor_list()) Add(&table, {PublicFormat(arg.name)});
     }
   }
+  const bool compares = row.formula == Formula::kMaximum || row.formula == Formula::kMinimum;
+  if (compares && form.number_kind == ArgKind::kScalar && form.number >= 0) {
+    Add(&table, {Custom(name(form.number), "must be a number of the list's dtype", NumberInRange)});
+  }
   return {.contract = Contract(std::move(table)), .plan = PlanLists, .family = "foreach", .row = std::make_shared<const Form>(form)};
 }
 
 // --- sums over entries -----------------------------------------------------------------------------------------------
 
+// Dense, in FLOAT or DOUBLE.
 Operand Flat(PlanBuilder& plan, const Operand& tensor, Status* status) {
   Operand flat = tensor;
-  if (tensor.dtype != DType::kF32 || !tensor.row_major()) {
-    flat = plan.ScratchOperand("as FLOAT", DType::kF32, tensor.dims);
+  const DType dtype = tensor.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  if (tensor.dtype != dtype || !tensor.row_major()) {
+    flat = plan.ScratchOperand("dense numbers", dtype, tensor.dims);
     *status = pointwise::AddCopy(plan, tensor, flat);
   }
   return flat;
@@ -512,9 +558,10 @@ Status AddListReduce(PlanBuilder& plan, ListReduce what, const Operand& x, doubl
   params.what = what;
   params.p = p;
   params.count = count;
+  params.wide = x.dtype == DType::kF64;
   plan.Bind(x, params.x);
   plan.Bind(parts, reinterpret_cast<void*&>(params.parts));
-  plan.Bind(result, reinterpret_cast<void*&>(params.result));
+  plan.Bind(result, params.result);
   return plan.ChooseKernel("list_reduce");
 }
 
@@ -529,8 +576,8 @@ Operator MakeNorm(const Entry& entry) {
   Table table = TableOf(entry, "list_reduce", "The p-norm of every entry of a list.", {.outputs = {"out"}, .inputs = {"x"}});
   table.formulas = {"out[i] = (sum of |x[i]|^p)^(1/p); p = 0 counts what is not 0, p = inf is the largest, p = -inf the smallest |x|"};
   for (const Arg& arg : table.args) Add(&table, {NotNull(arg.name).Alone()});
-  Add(&table, {Supported(kWithForeach), NotNull("x").Code(161002), NotNull("out").Code(161002), DTypes("x", RowsOf(kFloats)).Alone(),
-               DTypes("x", RowsOf(kFloats)).Code(561002),
+  Add(&table, {Supported(kWithForeach), NotNull("x").Code(161002), NotNull("out").Code(161002), DTypes("x", FloatRows()).Alone(),
+               DTypes("x", FloatRows()).Code(561002),
                ScalarDTypes("scalar", {{{DType::kF32}}, {{DType::kF64}}, {{DType::kI64}}}), SameLength("out", "x").Code(561002),
                SameDType("out", "x"), Rank("x", 0, 8).Code(561002), Custom("out", "must have one element in each entry", OneElementEach).Code(561002)});
   return {.contract = Contract(std::move(table)),
@@ -539,7 +586,7 @@ Operator MakeNorm(const Entry& entry) {
               Status status;
               const Operand x = Flat(plan, plan.TensorOperand(0, static_cast<int>(i)), &status);
               ANYACL_RETURN_IF_ERROR(std::move(status));
-              const Operand norm = plan.ScratchOperand("norm", DType::kF32, {});
+              const Operand norm = plan.ScratchOperand("norm", x.dtype, {});
               ANYACL_RETURN_IF_ERROR(AddListReduce(plan, ListReduce::kNorm, x, v[1].scalar->AsDouble(), norm));
               Operand out = plan.TensorOperand(2, static_cast<int>(i));
               out.dims = out.strides = Dims();
@@ -564,8 +611,8 @@ Operator MakeUnscale(const Entry& entry) {
   for (const Arg& arg : table.args) Add(&table, {NotNull(arg.name).Alone()});
   Add(&table, {Supported(Of({Product::kAscend950, Product::kA3, Product::kA2, Product::kInference})), NotNull("scaledGrads").Code(161002),
                Custom("scaledGrads", "must have at least one entry", NotEmptyList).Code(561002),
-               DTypes("scaledGrads", RowsOf(kFloats)).Alone(), DTypes("scaledGrads", RowsOf(kFloats)).Code(561002),
-               DTypes("foundInf", RowsOf({DType::kF32})), DTypes("invScale", RowsOf({DType::kF32})),
+               DTypes("scaledGrads", FloatRows()).Alone(), DTypes("scaledGrads", FloatRows()).Code(561002),
+               DTypes("foundInf", contract::RowsOf({DType::kF32})), DTypes("invScale", contract::RowsOf({DType::kF32})),
                Custom("foundInf", "must have one element", OneElement<1>).Code(561002),
                Custom("invScale", "must have one element", OneElement<2>).Code(561002), Rank("scaledGrads", 0, 8).Code(561002)});
   return {.contract = Contract(std::move(table)),

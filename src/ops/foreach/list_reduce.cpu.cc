@@ -18,8 +18,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Combines term(x) of all numbers of a part.
-template <class Term, class Combine>
-double Part(const float* x, int64_t count, double start, const Term& term, const Combine& combine) {
+template <class T, class Term, class Combine>
+double Part(const T* x, int64_t count, double start, const Term& term, const Combine& combine) {
   constexpr int64_t kLanes = 8;
   double lanes[kLanes];
   std::fill_n(lanes, kLanes, start);
@@ -32,9 +32,9 @@ double Part(const float* x, int64_t count, double start, const Term& term, const
   return lanes[0];
 }
 
-template <class Term, class Combine>
+template <class T, class Term, class Combine>
 double Reduce(const ListReduceParams& p, double start, const Term& term, const Combine& combine) {
-  const float* const x = static_cast<const float*>(p.x);
+  const T* const x = static_cast<const T*>(p.x);
   const int64_t parts = cpu::CeilDiv(p.count, kListReducePart);
   cpu::ParallelFor(parts, [&](int64_t part) {
     const int64_t begin = part * kListReducePart;
@@ -49,25 +49,29 @@ double Largest(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 double Smallest(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 double Sum(double a, double b) { return a + b; }
 
+template <class T>
 double Norm(const ListReduceParams& params) {
   const double p = params.p;
-  const auto magnitude = [](float x) { return std::fabs(static_cast<double>(x)); };
-  if (p == kInfinity) return params.count == 0 ? 0 : Reduce(params, 0, magnitude, Largest);
-  if (p == -kInfinity) return Reduce(params, kInfinity, magnitude, Smallest);
-  if (p == 0) return Reduce(params, 0, [](float x) { return x != 0 ? 1.0 : 0.0; }, Sum);
-  if (p == 1) return Reduce(params, 0, magnitude, Sum);
-  if (p == 2) return std::sqrt(Reduce(params, 0, [](float x) { return static_cast<double>(x) * x; }, Sum));
-  return std::pow(Reduce(params, 0, [&](float x) { return std::pow(magnitude(x), p); }, Sum), 1 / p);
+  const auto magnitude = [](T x) { return std::fabs(static_cast<double>(x)); };
+  if (p == kInfinity) return params.count == 0 ? 0 : Reduce<T>(params, 0, magnitude, Largest);
+  if (p == -kInfinity) return Reduce<T>(params, kInfinity, magnitude, Smallest);
+  if (p == 0) return Reduce<T>(params, 0, [](T x) { return x != 0 ? 1.0 : 0.0; }, Sum);
+  if (p == 1) return Reduce<T>(params, 0, magnitude, Sum);
+  if (p == 2) return std::sqrt(Reduce<T>(params, 0, [](T x) { return static_cast<double>(x) * x; }, Sum));
+  return std::pow(Reduce<T>(params, 0, [&](T x) { return std::pow(magnitude(x), p); }, Sum), 1 / p);
 }
 
-void Run(const ListReduceParams& p) {
+template <class T>
+void RunOf(const ListReduceParams& p) {
   if (p.what == ListReduce::kNorm) {
-    *p.result = static_cast<float>(Norm(p));
+    *static_cast<T*>(p.result) = static_cast<T>(Norm<T>(p));
     return;
   }
   // x - x is 0 unless x is not finite; then it is NaN, and so is the sum.
-  if (Reduce(p, 0, [](float x) { return static_cast<double>(x - x); }, Sum) != 0) *p.result = 1;
+  if (Reduce<T>(p, 0, [](T x) { return static_cast<double>(x - x); }, Sum) != 0) *static_cast<float*>(p.result) = 1;
 }
+
+void Run(const ListReduceParams& p) { p.wide ? RunOf<double>(p) : RunOf<float>(p); }
 
 }  // namespace
 

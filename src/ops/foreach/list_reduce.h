@@ -12,14 +12,15 @@ enum class ListReduce : int32_t {
   kNonFinite,  // result = 1 if a number is not finite, else untouched
 };
 
-// Over `count` dense FLOAT numbers.
+// Over `count` dense FLOAT numbers, or DOUBLE ones where `wide`.
 struct ListReduceParams {
   const void* x;
   double* parts;  // ListReduceParts(count) of them
-  float* result;
+  void* result;   // kNorm: of the numbers' dtype; kNonFinite: FLOAT
   int64_t count;
   double p;
   ListReduce what;
+  bool wide;
 };
 
 inline constexpr int64_t kListReducePart = 16384;  // numbers that one task sums up
