@@ -170,6 +170,7 @@ void SampleGather(Calls& calls) {
   }
   calls.Add({In(DType::kF32, {}), Int(0), In(DType::kI64, {}, Whole(0, 0)), Out(DType::kF32, {})});
   calls.Add({In(DType::kF32, {4}), Int(0), In(DType::kF32, {0}), Out(DType::kF32, {0})});
+  calls.Add({In(DType::kF32, {4, 3}), Int(1), In(DType::kI64, {0}), Out(DType::kF32, {0})});
   calls.Add({In(DType::kF32, {200, 300}), Int(1), In(DType::kI64, {200, 250}, Whole(0, 299)), Out(DType::kF32, {200, 250})});
 }
 void OracleGather(HostCall& call) {

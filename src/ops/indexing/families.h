@@ -15,6 +15,7 @@
 namespace anyacl::indexing {
 
 void DeclareAdvanced(Declarations& declarations);
+void DeclareEmbeddings(Declarations& declarations);
 void DeclareMasked(Declarations& declarations);
 void DeclareReads(Declarations& declarations);
 void DeclareRepeats(Declarations& declarations);

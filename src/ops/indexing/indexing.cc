@@ -8,6 +8,7 @@ namespace anyacl {
 
 void DeclareIndexing(Declarations& declarations) {
   indexing::DeclareAdvanced(declarations);
+  indexing::DeclareEmbeddings(declarations);
   indexing::DeclareMasked(declarations);
   indexing::DeclareReads(declarations);
   indexing::DeclareRepeats(declarations);

@@ -180,7 +180,7 @@ std::string WrongGatherIndex(Values v, Product) {
 }
 std::string WrongGatherRank(Values v, Product) {
   const Dims &self = DimsOfArg(v, 0), &index = DimsOfArg(v, 2);
-  return OneIfScalar(self).rank() == OneIfScalar(index).rank()
+  return Numel(index) == 0 || OneIfScalar(self).rank() == OneIfScalar(index).rank()
              ? ""
              : "must have as many dims as self, got " + ToString(index) + " for " + ToString(self);
 }
@@ -197,7 +197,7 @@ Operator MakeGather(const Entry& entry) {
   Add(&table, {Supported(kNewer), DTypes("self", RowsOf(kAll15, types::kBasic10 | types::kUnsigned3)),
                Custom("index", "must be INT32 or INT64 unless it is empty", WrongIndexType), SameDType("out", "self")});
   AddStorageRules(&table);
-  Add(&table, {Custom("index", "must have as many dims as self", WrongGatherRank)});
+  Add(&table, {Custom("index", "must have as many dims as self unless it is empty", WrongGatherRank)});
   AddRankRules(&table);
   Add(&table, {SameShape("out", "index"), Dim("dim", "self"), Custom("index", "must fit into self", WrongGatherIndex)});
   return {.contract = Contract(std::move(table)),

@@ -137,6 +137,18 @@ Status BeginUpdate(PlanBuilder& plan, int self, int out, DType dtype, bool dense
   return pointwise::AddCopy(plan, start, *table);
 }
 
+Status AddMean(PlanBuilder& plan, const Operand& table, const Operand& hits, DType dtype, bool included) {
+  auto& p = plan.MakeParams<MeanParams>();
+  p.count = Numel(table.dims);
+  p.dtype = table.dtype;
+  p.bits = IsInteger(dtype) ? static_cast<int32_t>(8 * SizeOf(dtype)) : 0;
+  p.is_signed = dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
+  p.included = included;
+  plan.Bind(table, p.table);
+  plan.Bind(hits, p.hits);
+  return plan.ChooseKernel("mean");
+}
+
 Status EndUpdate(PlanBuilder& plan, int out, const Operand& table) { return pointwise::FinishOutput(plan, out, 0, table); }
 
 }  // namespace anyacl::indexing

@@ -49,6 +49,10 @@ std::vector<Axis> AxesEach(int dim, const Operand& table, const Operand& data, c
 // Indices of [..., k] that name the first k coordinates; data is [..., the table's other dims].
 Spec TupleSpec(Action action, const Operand& table, const Operand& data, const Operand& indices, bool wraps);
 
+// What was added up in `table`, which becomes `dtype` later, divided by how often that was: (self if included + sum) / count,
+// rounded down for integers.
+Status AddMean(PlanBuilder& plan, const Operand& table, const Operand& hits, DType dtype, bool included);
+
 // The dtype sums of `dtype` are kept in.
 DType AccumulatorOf(DType dtype);
 // The operand in another dtype; itself where it is of that.

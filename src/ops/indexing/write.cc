@@ -120,19 +120,6 @@ std::string UnorderedComplex(Values v, Product) {
                                                       : "";
 }
 
-// (self if included + sum) / count, rounded down for integers.
-Status AddMean(PlanBuilder& plan, const Operand& table, const Operand& hits, DType dtype, bool included) {
-  auto& p = plan.MakeParams<MeanParams>();
-  p.count = Numel(table.dims);
-  p.dtype = table.dtype;
-  p.bits = IsInteger(dtype) ? static_cast<int32_t>(8 * SizeOf(dtype)) : 0;
-  p.is_signed = dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
-  p.included = included;
-  plan.Bind(table, p.table);
-  plan.Bind(hits, p.hits);
-  return plan.ChooseKernel("mean");
-}
-
 Status PlanScatter(const ScatterRow& row, Values values, PlanBuilder& plan) {
   const int out_arg = row.in_place ? kSelf : static_cast<int>(values.size()) - 1;
   const Tensor& self = *values[kSelf].tensor;
