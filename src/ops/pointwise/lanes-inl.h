@@ -113,6 +113,16 @@ HWY_INLINE Lanes<T> PerLane(Lanes<T> x, Lanes<T> y, F f) {
   return Lanes<T>::Load(values);
 }
 
+// A product as it is, rounded: where the vectors of GCC 12 hold real and imaginary parts in turns, they fuse products and sums
+// (fmaddsub) whatever -ffp-contract says, and other layouts would have other bits.
+template <class T>
+HWY_INLINE T Rounded(T product) {
+#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86
+  asm("" : "+x"(product));
+#endif
+  return product;
+}
+
 // A complex number of T; one at a time.
 template <class T>
 struct Complex {
@@ -126,7 +136,7 @@ struct Complex {
   friend HWY_INLINE Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
   friend HWY_INLINE Complex operator-(Complex a) { return {-a.re, -a.im}; }
   friend HWY_INLINE Complex operator*(Complex a, Complex b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return {Rounded(a.re * b.re) - Rounded(a.im * b.im), Rounded(a.re * b.im) + Rounded(a.im * b.re)};
   }
   friend HWY_INLINE Complex operator/(Complex a, Complex b) { return Complex(a.Std() / b.Std()); }
   friend HWY_INLINE bool operator==(Complex a, Complex b) { return a.re == b.re && a.im == b.im; }
