@@ -224,7 +224,7 @@ Operator MakeAdaLayerNormBackward(const Entry& entry) {
                SameOrFloat("mean", "gradOut"), SameDType("scale", "gradOut"), SameDType("shift", "gradOut"),
                SameOrFloat("weightOptional", "gradOut"), SameOrFloat("biasOptional", "gradOut"), SameDType("biasOptional", "weightOptional"),
                SameDType("gradInputOut", "input"), SameDType("gradScaleOut", "scale"), SameDType("gradShiftOut", "shift")});
-  constexpr char kCoefficientDType[] = "must have the dtype of weightOptional and biasOptional; without them that of input or FLOAT";
+  static constexpr char kCoefficientDType[] = "must have the dtype of weightOptional and biasOptional; without them that of input or FLOAT";
   Add(&table, {Custom("gradWeightOut", kCoefficientDType, CoefficientDType<A::kDweight>),
                Custom("gradBiasOut", kCoefficientDType, CoefficientDType<A::kDbias>), Rank("input", 2, 8), SameShape("gradOut", "input"),
                SameShape("rstd", "mean"), Length("normalizedShape", 1), Custom("normalizedShape", "must be the last dim of input", LastDimNamed),

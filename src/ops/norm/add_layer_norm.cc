@@ -193,7 +193,7 @@ Operator MakeAddLayerNormGrad(const Entry& entry) {
   Add(&table, {Supported(kProductsOfBoth), DTypeRows(tensors, rows)});
   for (const char* arg : tensors) Add(&table, {norm::Nd(arg)});
   constexpr auto kMeanRows = norm::RowStatistics<AddedGrad::kMean, AddedGrad::kDy, AddedGrad::kGamma, /*kStrict=*/true>;
-  constexpr char kLikeGamma[] = "must have the rank and the number of elements of gamma";
+  static constexpr char kLikeGamma[] = "must have the rank and the number of elements of gamma";
   Add(&table, {AcceptIfEmpty(outputs), Rank("dy", 1, 8).Code(kShape), Rank("gamma", 1, 8).Code(kShape)});
   for (const char* arg : {"x1", "x2", "dxOut", "dsumOptional"}) Add(&table, {SameShape(arg, "dy").Code(kShape)});
   Add(&table, {SameShape("rstd", "mean").Code(kShape), Tail("gamma", "dy").Code(kShape),
