@@ -2,6 +2,7 @@
 // Copyright The AnyACL Authors
 //
 // Pooling by its definition: for every window the list of positions it sees.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -377,6 +378,44 @@ void SampleAdaptiveMaxBackward(Calls& calls) {
   }
 }
 
+// Paddings are those of the fronts, then of the ends, when there are four.
+struct OnnxCase {
+  Dims x, y;
+  std::vector<int64_t> kernel, stride, padding, dilation;
+  int64_t ceil = 0;
+};
+void SampleOnnx(Calls& calls) {
+  const OnnxCase cases[] = {{{2, 3, 7, 8}, {2, 3, 5, 7}, {3, 2}, {}, {}, {}},
+                            {{2, 6, 5}, {2, 4, 3}, {3, 2}, {2, 2}, {1, 1, 2, 0}, {1, 1, 1, 1}, 1},
+                            {{2, 2, 6, 5}, {2, 2, 3, 3}, {2}, {2}, {0}, {1}, 2},
+                            {{0, 2, 4, 4}, {0, 2, 4, 4}, {1}, {1}, {0}, {1}, 0}};
+  for (DType t : calls.TypesOf("self")) {
+    for (const OnnxCase& c : cases) {
+      calls.Add({Tag(In(t, c.x), 2), Ints(c.kernel), Ints(c.stride), Int(0), Ints(c.padding), Ints(c.dilation), Int(c.ceil), Tag(Out(t, c.y), 2)});
+    }
+  }
+}
+void OracleOnnx(HostCall& call) {
+  const Host& x = call.In("self");
+  Host& y = call.Out("out");
+  const std::vector<int64_t> pads = call.Ints("pads"), strides = call.Ints("strides"), kernel = call.Ints("kernelShape");
+  const int row = x.dims.rank() - 2;
+  for (int64_t at = 0; at < y.size(); ++at) {
+    std::vector<int64_t> place = y.Position(at);
+    Real most = -std::numeric_limits<Real>::infinity();
+    for (int64_t a = 0; a < One(kernel, 0, 1); ++a) {
+      for (int64_t b = 0; b < One(kernel, 1, 1); ++b) {
+        std::vector<int64_t> from = place;
+        from[row] = place[row] * One(strides, 0, 1) - One(pads, 0, 0) + a;
+        from[row + 1] = place[row + 1] * One(strides, 1, 1) - One(pads, 1, 0) + b;
+        if (from[row] < 0 || from[row] >= x.dims[row] || from[row + 1] < 0 || from[row + 1] >= x.dims[row + 1]) continue;
+        most = std::max(most, x.real(x.Index(from)));
+      }
+    }
+    y[at] = most;
+  }
+}
+
 void SampleGlobal(Calls& calls) {
   for (DType t : calls.TypesOf("self")) {
     TestArg x = In(t, {2, 3, 4, 5}), y = Out(t, {2, 3, 1, 1});
@@ -411,6 +450,7 @@ std::span<const Subject> PoolSubjects() {
       {"aclnnAdaptiveMaxPool3d", SampleAdaptiveMax<3>, OracleAdaptiveMax<3>, {.ulps = 0}},
       {"aclnnAdaptiveMaxPool2dBackward", SampleAdaptiveMaxBackward<2>, OracleMaximumBackward<2>},
       {"aclnnAdaptiveMaxPool3dBackward", SampleAdaptiveMaxBackward<3>, OracleMaximumBackward<3>},
+      {"aclnnMaxPool", SampleOnnx, OracleOnnx, {.ulps = 0}},
       {"aclnnGlobalAveragePool", SampleGlobal, OracleGlobalAverage},
       {"aclnnGlobalMaxPool", SampleGlobal, OracleGlobalMax, {.ulps = 0}}};
   return subjects;

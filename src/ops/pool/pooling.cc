@@ -38,6 +38,7 @@ struct Row {
   int indices = -1;
   bool mask = false;     // indices are bytes that hold INT32
   bool global = false;   // one window over everything
+  bool onnx = false;     // strides are 1 where none are given, paddings may differ at the two ends of an axis, no dilation
 };
 
 constexpr Row kRows[] = {
@@ -69,6 +70,8 @@ constexpr Row kRows[] = {
      .dilation = 4, .ceil = 5, .indices = 7},
     {.op = "aclnnMaxPool3dWithArgmaxBackward", .mode = Mode::kMaximumGradient, .axes = 3, .self = 1, .small = 0, .gradient = 8, .kernel = 3,
      .stride = 4, .padding = 5, .dilation = 6, .ceil = 7, .indices = 2},
+    {.op = "aclnnMaxPool", .mode = Mode::kMaximum, .axes = 2, .self = 0, .small = 7, .kernel = 1, .stride = 2, .padding = 4, .dilation = 5,
+     .ceil = 6, .onnx = true},
     {.op = "aclnnGlobalAveragePool", .mode = Mode::kAverage, .axes = 2, .self = 0, .small = 1, .global = true},
     {.op = "aclnnGlobalMaxPool", .mode = Mode::kMaximum, .axes = 2, .self = 0, .small = 1, .global = true},
 };
@@ -89,6 +92,26 @@ bool HasLength(const std::vector<int64_t>& values, int axes, bool may_be_empty) 
   return values.size() == 1 || values.size() == static_cast<size_t>(axes) || (may_be_empty && values.empty());
 }
 
+// Padding in front of an axis and behind it. Four numbers are the two axes' fronts, then their ends.
+struct Sides {
+  int64_t before, after;
+};
+Sides PaddingOf(const std::vector<int64_t>& values, int axis, int axes) {
+  if (values.size() == 2 * static_cast<size_t>(axes)) return {values[axis], values[axes + axis]};
+  return {Entry1(values, axis, 0), Entry1(values, axis, 0)};
+}
+
+bool Ceil(const Row& row, Values v) { return row.onnx ? v[row.ceil].integer != 0 : v[row.ceil].flag; }
+
+// The lengths that ONNX allows; every dilation must be 1.
+std::string SolveOnnx(const Row& row, Values v) {
+  const std::vector<int64_t>&padding = v[row.padding].ints->values, &dilation = v[row.dilation].ints->values;
+  const auto four = [&](const std::vector<int64_t>& values) { return values.size() <= 2 || values.size() == 4; };
+  if (!four(padding)) return fmt::format("needs pads of 0, 1, 2 or 4 entries, got {}", Show(padding));
+  const bool ones = std::all_of(dilation.begin(), dilation.end(), [](int64_t d) { return d == 1; });
+  return four(dilation) && ones ? "" : fmt::format("needs dilations of 0, 1, 2 or 4 entries that are 1, got {}", Show(dilation));
+}
+
 // The axes, outermost first in places 3 - axes to 2; else the sentence behind an argument's name.
 std::string Solve(const Row& row, Values v, Axis* axes) {
   static const std::vector<int64_t> kNone;
@@ -98,8 +121,13 @@ std::string Solve(const Row& row, Values v, Axis* axes) {
   if (row.kernel >= 0) {
     if (!HasLength(ints(row.kernel), row.axes, false)) return fmt::format("needs a kernel of 1 or {} entries, got {}", row.axes, Show(ints(row.kernel)));
     if (!HasLength(ints(row.stride), row.axes, true)) return fmt::format("needs a stride of 0, 1 or {} entries, got {}", row.axes, Show(ints(row.stride)));
-    if (!HasLength(ints(row.padding), row.axes, false)) return fmt::format("needs a padding of 1 or {} entries, got {}", row.axes, Show(ints(row.padding)));
-    if (row.dilation >= 0 && !HasLength(ints(row.dilation), row.axes, false)) {
+    if (row.onnx) {
+      const std::string problem = SolveOnnx(row, v);
+      if (!problem.empty()) return problem;
+    } else if (!HasLength(ints(row.padding), row.axes, false)) {
+      return fmt::format("needs a padding of 1 or {} entries, got {}", row.axes, Show(ints(row.padding)));
+    }
+    if (row.dilation >= 0 && !row.onnx && !HasLength(ints(row.dilation), row.axes, false)) {
       return fmt::format("needs a dilation of 1 or {} entries, got {}", row.axes, Show(ints(row.dilation)));
     }
   }
@@ -113,18 +141,25 @@ std::string Solve(const Row& row, Values v, Axis* axes) {
     }
     constexpr int64_t kMost = int64_t{1} << 30;
     axis.kernel = Entry1(ints(row.kernel), i, 1);
-    axis.stride = Entry1(ints(row.stride), i, axis.kernel);
-    axis.pad = Entry1(ints(row.padding), i, 0);
-    axis.dilation = Entry1(ints(row.dilation), i, 1);
+    axis.stride = Entry1(ints(row.stride), i, row.onnx ? 1 : axis.kernel);
+    const Sides sides = PaddingOf(ints(row.padding), i, row.axes);
+    axis.pad = sides.before;
+    axis.dilation = row.onnx ? 1 : Entry1(ints(row.dilation), i, 1);
     if (axis.kernel <= 0 || axis.kernel > kMost) return fmt::format("needs a kernel > 0, got {}", Show(ints(row.kernel)));
     if (axis.stride <= 0 || axis.stride > kMost) return fmt::format("needs a stride > 0, got {}", Show(ints(row.stride)));
     if (axis.dilation <= 0 || axis.dilation > kMost) return fmt::format("needs a dilation > 0, got {}", Show(ints(row.dilation)));
     const int64_t reach = (axis.kernel - 1) * axis.dilation + 1;
     const int64_t room = row.mode == Mode::kMaximumGradient ? reach : axis.kernel;
-    if (axis.pad < 0 || axis.pad > room / 2) return fmt::format("needs a padding of 0 to half the kernel, got {} and kernel {}", axis.pad, axis.kernel);
-    const int64_t left = axis.in + 2 * axis.pad - reach + (v[row.ceil].flag ? axis.stride - 1 : 0);
+    if (row.onnx) {
+      if (sides.before < 0 || sides.after < 0 || sides.before > kMost || sides.before + sides.after > axis.kernel) {
+        return fmt::format("needs pads >= 0 that are no larger together than the kernel, got {} and kernel {}", Show(ints(row.padding)), axis.kernel);
+      }
+    } else if (axis.pad < 0 || axis.pad > room / 2) {
+      return fmt::format("needs a padding of 0 to half the kernel, got {} and kernel {}", axis.pad, axis.kernel);
+    }
+    const int64_t left = axis.in + sides.before + sides.after - reach + (Ceil(row, v) ? axis.stride - 1 : 0);
     axis.out = (left < 0 ? -((-left + axis.stride - 1) / axis.stride) : left / axis.stride) + 1;
-    if (v[row.ceil].flag && (axis.out - 1) * axis.stride >= axis.in + axis.pad) --axis.out;
+    if (Ceil(row, v) && (axis.out - 1) * axis.stride >= axis.in + axis.pad) --axis.out;
     if (axis.out <= 0) return fmt::format("needs room for a window on axis {}, got size {}, kernel {}, padding {}", first + i, axis.in, axis.kernel, axis.pad);
   }
   return "";
@@ -293,6 +328,12 @@ DTypeSet TypesOf(const Row& row) {
   return types::kFloat3;
 }
 
+std::vector<TypeRow> OnnxTypes() {
+  std::vector<TypeRow> rows = {{{DType::kF32}, kNewer}, {{DType::kF16}, Of({Product::kAscend950, Product::kA3, Product::kA2, Product::kTraining})}};
+  for (DType t : (types::kInt5 | DTypeSet{DType::kBF16, DType::kU16}).List()) rows.push_back({{t}, kOnly950});
+  return rows;
+}
+
 template <size_t kIndex>
 Operator Make(const Entry& entry) {
   const Row& row = kRows[kIndex];
@@ -304,7 +345,12 @@ Operator Make(const Entry& entry) {
   Table table = TableOf(entry, "pool", summary.c_str(), roles);
   AddNullRules(&table);
   if (row.mask) Add(&table, {Supported(Of({Product::kAscend950, Product::kA3, Product::kA2, Product::kTraining, Product::kInference}))});
-  Add(&table, {DTypes(name(row.self), RowsOf(TypesOf(row))), SameDType(name(row.small), name(row.self))});
+  if (row.onnx) {
+    Add(&table, {Supported(Of({Product::kAscend950, Product::kA3, Product::kA2, Product::kTraining})), DTypes(name(row.self), OnnxTypes())});
+  } else {
+    Add(&table, {DTypes(name(row.self), RowsOf(TypesOf(row)))});
+  }
+  Add(&table, {SameDType(name(row.small), name(row.self))});
   if (row.gradient >= 0) Add(&table, {SameDType(name(row.gradient), name(row.self))});
   if (row.indices >= 0) {
     const bool only64 = std::string_view(row.op) == "aclnnAdaptiveMaxPool2d";
@@ -323,6 +369,7 @@ Operator Make(const Entry& entry) {
     Add(&table, {Rank(name(row.self), row.axes + 1, row.axes + 2)});
     if (strict) Add(&table, {Custom(name(row.self), "must have the format of its rank, NCL or NCHW", TagOfRank<kIndex>)});
     else Add(&table, {SameFormat({name(row.self), name(row.small)}), PublicFormat(name(row.self))});
+    if (row.onnx) Add(&table, {OneOf("autoPad", {0})});
     Add(&table, {Custom(name(row.small), "must have one element per window", Fits<kIndex>)});
     if (row.gradient >= 0) Add(&table, {SameShape(name(row.gradient), name(row.self))});
     if (row.indices >= 0 && !row.mask) Add(&table, {SameShape(name(row.indices), name(row.small))});
