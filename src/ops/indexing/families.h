@@ -19,6 +19,8 @@ void DeclareEmbeddings(Declarations& declarations);
 void DeclareMasked(Declarations& declarations);
 void DeclareReads(Declarations& declarations);
 void DeclareRepeats(Declarations& declarations);
+void DeclareStretches(Declarations& declarations);
+void DeclareUnpools(Declarations& declarations);
 void DeclareWrites(Declarations& declarations);
 
 }  // namespace anyacl::indexing

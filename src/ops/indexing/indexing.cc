@@ -12,6 +12,8 @@ void DeclareIndexing(Declarations& declarations) {
   indexing::DeclareMasked(declarations);
   indexing::DeclareReads(declarations);
   indexing::DeclareRepeats(declarations);
+  indexing::DeclareStretches(declarations);
+  indexing::DeclareUnpools(declarations);
   indexing::DeclareWrites(declarations);
 }
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_ACLNNOP_ACLNN_MAX_UNPOOL3D_H_
+#define ANYACL_ACLNNOP_ACLNN_MAX_UNPOOL3D_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// aclnnMaxUnpool3d: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnMaxUnpool3dGetWorkspaceSize(
+    const aclTensor* self, const aclTensor* indices, const aclIntArray* outputSize,
+    const aclIntArray* stride, const aclIntArray* padding, aclTensor* outRef,
+    uint64_t* workspaceSize, aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnMaxUnpool3d(void* workspace, uint64_t workspaceSize,
+                                       aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ANYACL_ACLNNOP_ACLNN_MAX_UNPOOL3D_H_
