@@ -529,8 +529,8 @@ bool Contract::Holds(int index, int item, Values values, Product product) const 
   const Tensor* const other =
       names.second_is_tensor ? TensorAt(names.second, item, values) : nullptr;
   const Scalar* const scalar = names.first_is_scalar ? ScalarAt(names.first, item, values) : nullptr;
-  // An entry of a list that is null, or beyond the end of the shorter one of two lists.
-  if ((names.first_is_tensor && !tensor) || (names.first_is_scalar && !scalar)) return true;
+  // An entry of a list that is null, or beyond the end of the shorter one of two lists. Custom rules speak of whole lists.
+  if (names.kind != RuleKind::kCustom && ((names.first_is_tensor && !tensor) || (names.first_is_scalar && !scalar))) return true;
   switch (names.kind) {
     case RuleKind::kDTypeRows:
       if (names.second < 0) return set.Has(tensor->dtype);
