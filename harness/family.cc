@@ -328,7 +328,7 @@ class LiveCall {
 
   int32_t PlanOnly(uint64_t* size, void** executor) { return op_.entry->get_workspace_size(raw_.data(), size, executor); }
 
-  int32_t Execute(void* stream);
+  int32_t Execute(void* stream, void (*at_border)(bool inside));
   std::string CheckMemory() const;
   std::vector<unsigned char> Elements(const TensorState& state) const;
 
@@ -508,14 +508,21 @@ LiveCall::~LiveCall() {
   }
 }
 
-int32_t LiveCall::Execute(void* stream) {
+int32_t LiveCall::Execute(void* stream, void (*at_border)(bool inside)) {
+  const auto inside = [&](auto&& call) {
+    if (at_border) at_border(true);
+    const int32_t code = call();
+    if (at_border) at_border(false);
+    return code;
+  };
   uint64_t size = 0;
   void* executor = nullptr;
-  int32_t code = op_.entry->get_workspace_size(raw_.data(), &size, &executor);
+  int32_t code = inside([&] { return op_.entry->get_workspace_size(raw_.data(), &size, &executor); });
   if (code != 0) return code;
   workspace_.emplace(size, /*guards=*/true);
-  code = op_.entry->run(size > 0 ? workspace_->payload() : nullptr, size, executor, stream);
-  return code != 0 ? code : aclrtSynchronizeStream(stream);
+  void* const workspace = size > 0 ? workspace_->payload() : nullptr;
+  code = inside([&] { return op_.entry->run(workspace, size, executor, stream); });
+  return code != 0 ? code : inside([&] { return aclrtSynchronizeStream(stream); });
 }
 
 std::string LiveCall::CheckMemory() const {
@@ -649,7 +656,7 @@ RunResult RunCall(const Operator& op, const Subject& subject, const TestCall& ca
     if (state.is_written) host.outputs[state.arg].push_back(tensor);
     if (state.is_written) host.outputs[state.arg].back().values.resize(state.tensor.numel());
   }
-  const int32_t code = live.Execute(stream);
+  const int32_t code = live.Execute(stream, options.at_border);
   if (code != 0) {
     const char* const text = aclGetRecentErrMsg();
     result.problem = fmt::format("ended with {}: {}", code, text ? text : "");

@@ -196,6 +196,7 @@ struct RunOptions {
   const char* layout = "dense";
   uint64_t seed = 1;
   bool compare = true;
+  void (*at_border)(bool inside) = nullptr;  // told around every C function of the operator
 };
 struct RunResult {
   std::string problem;

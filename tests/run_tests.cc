@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "core/env.h"
 #include "runtime/backends.h"
@@ -22,7 +23,7 @@ void TakeArguments(int argc, char** argv) {
 
 int RunTests() {
   std::string problem;
-  if (env::Get(env::Var::ANYACL_BACKEND) == "cuda" && !CudaBackend(&problem)) {
+  if (std::string_view(env::Get(env::Var::ANYACL_BACKEND)) == "cuda" && !CudaBackend(&problem)) {
     std::printf("skipped: %s\n", problem.c_str());
     return 77;
   }

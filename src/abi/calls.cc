@@ -39,7 +39,7 @@ class ArrayPins {
     T* const array = table.Pin(handle);
     if (!array) return nullptr;
     pins_.push_back({array, [](void* pinned) {
-                       LeakedTable<HandleTable<T, kind>>().Release(static_cast<T*>(pinned));
+                       TheOne<HandleTable<T, kind>>().Release(static_cast<T*>(pinned));
                      }});
     return array;
   }
@@ -161,12 +161,6 @@ Status CheckResultPointers(const char* op, const uint64_t* size, aclOpExecutor* 
   return Status(code::kNull, fmt::format("{}GetWorkspaceSize: {} must not be null", op, missing));
 }
 
-Status NewExecutor(const char* op, Executor** executor, void** handle) {
-  *handle = Executors().Create(executor);
-  if (*handle) [[likely]] return {};
-  return Status(code::kInner, fmt::format("{}: too many executors are alive", op));
-}
-
 // The handle and the address of every tensor of the call, in the order of Plan::tensors.
 void TakeTensors(const Operator& op, contract::Values values, std::span<const CallArg> args,
                  Executor* executor) {
@@ -227,13 +221,12 @@ Status Phase1(const Operator& op, std::span<const CallArg> args, uint64_t* works
     ANYACL_RETURN_IF_ERROR(CheckAndPlan(op, values, backend, product, result_pointers, &plan));
     Remember(description, plan);
   }
-  Executor* executor = nullptr;
-  void* handle = nullptr;
-  ANYACL_RETURN_IF_ERROR(NewExecutor(contract.op(), &executor, &handle));
+  ExecutorTable::Created executor(Executors());
+  if (!executor) return Status(code::kInner, fmt::format("{}: too many executors are alive", contract.op()));
   executor->plan = std::move(plan);
-  TakeTensors(op, values, args, executor);
+  TakeTensors(op, values, args, executor.get());
   *workspace_size = executor->plan->workspace_bytes;
-  *result = static_cast<aclOpExecutor*>(handle);
+  *result = static_cast<aclOpExecutor*>(executor.Keep());
   return {};
 }
 

@@ -12,6 +12,7 @@
 
 #include "contract/value.h"
 #include "core/handle_table.h"
+#include "core/once.h"
 #include "core/tensor.h"
 
 namespace anyacl {
@@ -33,19 +34,13 @@ using BoolArrayTable = HandleTable<BoolArray, HandleKind::kBoolArray>;
 using TensorListTable = HandleTable<TensorList, HandleKind::kTensorList>;
 using ScalarListTable = HandleTable<ScalarList, HandleKind::kScalarList>;
 
-template <class Table>
-Table& LeakedTable() {
-  static Table* const table = new Table;
-  return *table;
-}
-
-inline TensorTable& Tensors() { return LeakedTable<TensorTable>(); }
-inline ScalarTable& Scalars() { return LeakedTable<ScalarTable>(); }
-inline IntArrayTable& IntArrays() { return LeakedTable<IntArrayTable>(); }
-inline FloatArrayTable& FloatArrays() { return LeakedTable<FloatArrayTable>(); }
-inline BoolArrayTable& BoolArrays() { return LeakedTable<BoolArrayTable>(); }
-inline TensorListTable& TensorLists() { return LeakedTable<TensorListTable>(); }
-inline ScalarListTable& ScalarLists() { return LeakedTable<ScalarListTable>(); }
+inline TensorTable& Tensors() { return TheOne<TensorTable>(); }
+inline ScalarTable& Scalars() { return TheOne<ScalarTable>(); }
+inline IntArrayTable& IntArrays() { return TheOne<IntArrayTable>(); }
+inline FloatArrayTable& FloatArrays() { return TheOne<FloatArrayTable>(); }
+inline BoolArrayTable& BoolArrays() { return TheOne<BoolArrayTable>(); }
+inline TensorListTable& TensorLists() { return TheOne<TensorListTable>(); }
+inline ScalarListTable& ScalarLists() { return TheOne<ScalarListTable>(); }
 
 }  // namespace anyacl
 

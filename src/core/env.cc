@@ -16,7 +16,7 @@ constexpr Description kAll[] = {
 };
 
 const char* Raw(Var var) {
-  const char* value = std::getenv(kAll[static_cast<int>(var)].name);
+  const char* value = secure_getenv(kAll[static_cast<int>(var)].name);
   return value && *value ? value : nullptr;
 }
 
@@ -26,7 +26,7 @@ std::span<const Description> All() { return kAll; }
 
 bool IsSet(Var var) { return Raw(var) != nullptr; }
 
-std::string Get(Var var) {
+const char* Get(Var var) {
   const char* value = Raw(var);
   return value ? value : kAll[static_cast<int>(var)].fallback;
 }

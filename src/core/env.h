@@ -4,7 +4,6 @@
 #define ANYACL_CORE_ENV_H_
 
 #include <span>
-#include <string>
 
 namespace anyacl::env {
 
@@ -22,9 +21,12 @@ struct Description {
 };
 std::span<const Description> All();
 
-// Value, or the default of the list when unset. Empty counts as unset.
-std::string Get(Var var);
+// Value, or the default of the list when unset. Empty counts as unset; so does everything in a set-uid program, whose user
+// is not to be trusted. It lives as long as the program leaves its environment alone.
+const char* Get(Var var);
 bool IsSet(Var var);
+
+inline constexpr int kMostDevices = 1024;
 
 // Whole number in [min, max]; `fallback` when unset or not such a number.
 int GetInt(Var var, int min, int max, int fallback);

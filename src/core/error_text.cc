@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <ctime>
 #include <mutex>
 #include <string>
 
+#include "core/locks.h"
 #include "core/log.h"
+#include "core/once.h"
 #include "core/thread_value.h"
 
 namespace anyacl::error_text {
@@ -19,20 +22,32 @@ namespace {
 constexpr size_t kMaxText = 16 * 1024;
 
 struct Text {
-  std::mutex mutex;
   std::string pending;
   std::string taken;
+  char shortage[160];  // handed out instead when there is no memory
 };
 
 std::atomic<bool> process_scope{false};
 
-Text& Scope() {
-  static Text* const process_text = new Text;
-  Text* const thread_text =
-      process_scope.load(std::memory_order_relaxed) ? nullptr : ThreadValue<Text>();
-  return thread_text ? *thread_text : *process_text;
-}
+// The thread's own text, else, with the lock, the one of all.
+class Scope {
+ public:
+  Scope() : text_(process_scope.load(std::memory_order_relaxed) ? nullptr : ThreadValue<Text>()) {
+    if (text_) return;
+    text_ = &TheOne<Text>();
+    lock_ = std::unique_lock(LockOf(Lock::kErrorText));
+  }
+  Text& operator*() const { return *text_; }
+  Text* operator->() const { return text_; }
 
+ private:
+  Text* text_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+// The last lack of memory in this thread that nobody was told of.
+using ShortageCode = ThreadWord<int32_t, struct ShortageCodeTag>;
+using ShortageFunction = ThreadWord<const char*, struct ShortageFunctionTag>;
 using RuntimeCode = ThreadWord<int32_t, struct RuntimeCodeTag>;
 
 std::string Now() {
@@ -68,21 +83,47 @@ void Remember(const Status& status) noexcept {
     if (log::Enabled(log::Level::kError)) {
       log::Write(log::Level::kError, fmt::format("{} (code {})", line, status.code()));
     }
-    Text& text = Scope();
-    const std::lock_guard lock(text.mutex);
-    text.pending = fmt::format("[PID:{}] {} {}\n{}", getpid(), Now(), line, text.pending);
-    if (text.pending.size() > kMaxText) text.pending.resize(kMaxText);
-  } catch (...) {  // out of memory: the code still reaches the caller
+    const std::string head = fmt::format("[PID:{}] {} {}\n", getpid(), Now(), line);
+    const Scope text;
+    text->pending.insert(0, head);
+    if (text->pending.size() > kMaxText) text->pending.resize(kMaxText);
+  } catch (...) {
+    RememberShortage(status.code(), nullptr);
   }
 }
 
+void RememberShortage(int32_t code, const char* function) noexcept {
+  ShortageFunction::Set(function);
+  ShortageCode::Set(code);
+}
+
+namespace {
+
+// The shortage in front of the rest, or alone when there still is no memory for both.
+const char* TakeShortage(int32_t code, Text& text) noexcept {
+  const char* const function = ShortageFunction::Get();
+  ShortageCode::Set(0);
+  std::snprintf(text.shortage, sizeof(text.shortage), "[PID:%d] %s: %s%sout of host memory\n", getpid(), ClassOf(code),
+                function ? function : "", function ? ": " : "");
+  try {
+    text.taken = text.shortage + text.pending;
+    text.pending.clear();
+    return text.taken.c_str();
+  } catch (...) {
+    return text.shortage;
+  }
+}
+
+}  // namespace
+
 const char* Take() noexcept {
-  Text& text = Scope();
-  const std::lock_guard lock(text.mutex);
-  if (text.pending.empty()) return nullptr;
-  text.taken.swap(text.pending);
-  text.pending.clear();
-  return text.taken.c_str();
+  const int32_t shortage = ShortageCode::Get();
+  const Scope text;
+  if (shortage != 0) return TakeShortage(shortage, *text);
+  if (text->pending.empty()) return nullptr;
+  text->taken.swap(text->pending);
+  text->pending.clear();
+  return text->taken.c_str();
 }
 
 void SetProcessScope(bool process) noexcept {

@@ -13,6 +13,9 @@ namespace anyacl::error_text {
 // ("AclNN_Parameter_Error(EZ1001): ..."). Never throws; drops the oldest text beyond 16 KiB.
 void Remember(const Status& status) noexcept;
 
+// The same for a lack of memory, which it needs none for. `function`: a literal, null when it is not known.
+void RememberShortage(int32_t code, const char* function) noexcept;
+
 // Hands out and clears what was remembered, or null. Valid until the next call in the same scope.
 const char* Take() noexcept;
 

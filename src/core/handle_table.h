@@ -15,7 +15,10 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <type_traits>
 #include <utility>
+
+#include "core/locks.h"
 
 namespace anyacl {
 
@@ -44,6 +47,7 @@ class HandleTable {
   // Takes a slot, default-constructs a T in it and returns its handle; null when 2^24 are alive.
   // The T's address stays the same for life.
   void* Create(T** object) {
+    static_assert(std::is_nothrow_default_constructible_v<T>);  // or the slot would be lost
     uint32_t index = Pop();
     if (index == kNoSlot) index = Grow();
     if (index == kNoSlot) return nullptr;
@@ -108,6 +112,29 @@ class HandleTable {
     if (object) Release(object);
     return object != nullptr;
   }
+
+  // A new object that is destroyed at the end of the scope, unless all it needed could be made and Keep was called; empty
+  // when too many are alive.
+  class Created {
+   public:
+    explicit Created(HandleTable& table) : table_(table), handle_(table.Create(&object_)) {}
+    ~Created() {
+      if (handle_) table_.Destroy(handle_);
+    }
+    Created(const Created&) = delete;
+    Created& operator=(const Created&) = delete;
+
+    explicit operator bool() const { return handle_ != nullptr; }
+    T* operator->() const { return object_; }
+    T* get() const { return object_; }
+    void* handle() const { return handle_; }
+    void* Keep() { return std::exchange(handle_, nullptr); }
+
+   private:
+    HandleTable& table_;
+    T* object_ = nullptr;
+    void* handle_;
+  };
 
   // A pin with a scope; empty when the handle is not alive.
   class Pinned {
@@ -209,9 +236,10 @@ class HandleTable {
   }
 
   uint32_t Grow() {
-    const std::lock_guard lock(grow_);
+    const std::lock_guard lock(LockOf(Lock::kHandles));
     const uint32_t size = size_.load(std::memory_order_relaxed);
     if (size >= kMaxSlots) return kNoSlot;
+    if (!chunks_) chunks_ = NewChunks();  // before the size says that there are some
     if ((size & (kChunk - 1)) == 0) {
       chunks_[size >> kChunkBits].store(new Slot[kChunk], std::memory_order_release);
     }
@@ -229,9 +257,8 @@ class HandleTable {
 
   std::atomic<uint64_t> free_{kNoSlot};
   std::atomic<uint32_t> size_{0};
-  std::mutex grow_;
-  // Never freed: tables live as long as the process.
-  std::atomic<Slot*>* const chunks_ = NewChunks();
+  // Made with the first handle, so that a table itself cannot fail. Never freed: tables live as long as the process.
+  std::atomic<Slot*>* chunks_ = nullptr;
 };
 
 }  // namespace anyacl

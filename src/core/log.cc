@@ -2,12 +2,16 @@
 // Copyright The AnyACL Authors
 #include "core/log.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "core/env.h"
+#include "core/once.h"
 
 namespace anyacl::log {
 namespace {
@@ -24,12 +28,21 @@ Level AscendLevel() {
 bool AscendStdout() {
   const auto newer = env::Var::ASCEND_LOG_PRINT_TO_STDOUT;
   const auto older = env::Var::ASCEND_SLOG_PRINT_TO_STDOUT;
-  return env::Get(env::IsSet(newer) ? newer : older) == "1";
+  return std::string_view(env::Get(env::IsSet(newer) ? newer : older)) == "1";
+}
+
+// Not where a link leads that somebody put into the folder, and not for the programs that this one starts.
+std::FILE* OpenFile(const char* path) {
+  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP);
+  if (file < 0) return nullptr;
+  std::FILE* const opened = fdopen(file, "a");
+  if (!opened) close(file);
+  return opened;
 }
 
 Sink OpenSink() {
   if (env::IsSet(env::Var::ANYACL_LOG)) {
-    const std::string name = env::Get(env::Var::ANYACL_LOG);
+    const std::string_view name = env::Get(env::Var::ANYACL_LOG);
     if (name == "debug") return {Level::kDebug, stderr};
     if (name == "info") return {Level::kInfo, stderr};
     if (name == "warn") return {Level::kWarn, stderr};
@@ -38,29 +51,41 @@ Sink OpenSink() {
   }
   if (AscendStdout()) return {AscendLevel(), stdout};
   if (env::IsSet(env::Var::ASCEND_PROCESS_LOG_PATH)) {
-    const std::string path = env::Get(env::Var::ASCEND_PROCESS_LOG_PATH) + "/anyacl-" +
+    const std::string path = std::string(env::Get(env::Var::ASCEND_PROCESS_LOG_PATH)) + "/anyacl-" +
                              std::to_string(getpid()) + ".log";
-    if (std::FILE* file = std::fopen(path.c_str(), "a")) return {AscendLevel(), file};
+    if (std::FILE* const file = OpenFile(path.c_str())) return {AscendLevel(), file};
   }
   return {};
 }
 
-const Sink& TheSink() {
-  static const Sink* const sink = new Sink(OpenSink());
-  return *sink;
+struct Opened {
+  Sink sink = OpenSink();
+};
+
+// Nobody's for a call that finds no memory for it; the next one tries again.
+Sink TheSink() noexcept {
+  try {
+    return TheOne<Opened>().sink;
+  } catch (...) {
+    return {};
+  }
 }
 
 constexpr const char* kNames[] = {"DEBUG", "INFO", "WARN", "ERROR"};
 
 }  // namespace
 
-bool Enabled(Level level) { return level >= TheSink().level && TheSink().level != Level::kNone; }
+bool Enabled(Level level) noexcept {
+  const Sink sink = TheSink();
+  return level >= sink.level && sink.level != Level::kNone;
+}
 
-void Write(Level level, std::string_view text) {
-  if (!Enabled(level)) return;
-  std::fprintf(TheSink().file, "[ANYACL] %s %.*s\n", kNames[static_cast<int>(level)],
+void Write(Level level, std::string_view text) noexcept {
+  const Sink sink = TheSink();
+  if (!sink.file || level < sink.level || level > Level::kError) return;
+  std::fprintf(sink.file, "[ANYACL] %s %.*s\n", kNames[static_cast<int>(level)],
                static_cast<int>(text.size()), text.data());
-  std::fflush(TheSink().file);
+  std::fflush(sink.file);
 }
 
 }  // namespace anyacl::log

@@ -3,8 +3,10 @@
 #include "core/product.h"
 
 #include <atomic>
+#include <cstring>
 
 #include "core/env.h"
+#include "core/once.h"
 
 namespace anyacl {
 namespace {
@@ -33,10 +35,15 @@ constexpr Row kRows[] = {
     {"Ascend310B3", Product::k200I},       {"Ascend310B4", Product::k200I},
 };
 
-std::atomic<Product>& Active() {
-  static std::atomic<Product> product{ProductOf(SocName()).value_or(Product::kAscend950)};
-  return product;
-}
+// No name of a product is longer.
+struct Configured {
+  Configured() { std::strncpy(name, env::Get(env::Var::ANYACL_SOC), sizeof(name) - 1); }
+  char name[128] = {};
+};
+
+struct Active {
+  std::atomic<Product> product{ProductOf(SocName()).value_or(Product::kAscend950)};
+};
 
 }  // namespace
 
@@ -54,14 +61,11 @@ std::string KnownSocNames() {
   return names;
 }
 
-const char* SocName() {
-  static const std::string* const name = new std::string(env::Get(env::Var::ANYACL_SOC));
-  return name->c_str();
-}
+const char* SocName() { return TheOne<Configured>().name; }
 
-Product CurrentProduct() { return Active().load(std::memory_order_relaxed); }
+Product CurrentProduct() { return TheOne<Active>().product.load(std::memory_order_relaxed); }
 
-void SetCurrentProduct(Product product) { Active().store(product, std::memory_order_relaxed); }
+void SetCurrentProduct(Product product) { TheOne<Active>().product.store(product, std::memory_order_relaxed); }
 
 const char* Name(Product product) {
   switch (product) {

@@ -12,6 +12,8 @@
 #include <new>
 #include <type_traits>
 
+#include "core/once.h"
+
 namespace anyacl {
 
 // A place for a pointer in every thread. The end of a thread clears it and calls at_end(pointer), again and again as long
@@ -51,24 +53,23 @@ class ThreadWord {
   }
 
  private:
-  static const ThreadKey& Key() {
-    static const ThreadKey key([](void* word) { Key().Set(word); });
-    return key;
-  }
+  struct Own : ThreadKey {
+    Own() : ThreadKey([](void* word) { Key().Set(word); }) {}
+  };
+  static const ThreadKey& Key() { return TheOne<Own>(); }
 };
 
 // The calling thread's own T, made at first use; null when there is no memory, and from its destruction on, because
 // functions that run at the end of a thread may still make calls.
 template <class T>
 T* ThreadValue() {
-  struct Holder {
-    static const ThreadKey& Key() {
-      static const ThreadKey key([](void* value) {
-        Key().Set(Gone());
-        if (value != Gone()) delete static_cast<T*>(value);
-      });
-      return key;
+  struct Holder : ThreadKey {
+    Holder() : ThreadKey(AtEnd) {}
+    static void AtEnd(void* value) {
+      Key().Set(Gone());
+      if (value != Gone()) delete static_cast<T*>(value);
     }
+    static const ThreadKey& Key() { return TheOne<Holder>(); }
     static const void* Gone() { return &Key(); }
   };
   void* const value = Holder::Key().Get();
@@ -76,6 +77,7 @@ T* ThreadValue() {
     return nullptr;
   if (value) [[likely]]
     return static_cast<T*>(value);
+  static_assert(std::is_nothrow_default_constructible_v<T>);
   T* const made = new (std::nothrow) T;
   if (!made || Holder::Key().Set(made)) return made;
   delete made;

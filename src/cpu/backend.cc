@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "core/once.h"
 #include "cpu/cores.h"
 #include "cpu/kernels.h"
 #include "cpu/strided_copy.h"
@@ -80,8 +81,7 @@ void CpuBackend::Copy(const StridedCopy& copy, const Launch&) const { CopyStride
 }  // namespace cpu
 
 const Backend& CpuBackend() {
-  static const auto* const backend = new cpu::CpuBackend;
-  return *backend;
+  return TheOne<cpu::CpuBackend>();
 }
 
 }  // namespace anyacl

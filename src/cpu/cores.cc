@@ -8,9 +8,12 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <new>
 #include <sstream>
 #include <string>
 #include <string_view>
+
+#include "core/once.h"
 
 namespace anyacl::cpu {
 namespace {
@@ -35,6 +38,7 @@ std::string FirstLine(const std::string& path) {
   std::string line;
   std::ifstream file(path);
   std::getline(file, line);
+  if (file.bad()) throw std::bad_alloc();  // or a limit would go unseen
   return line;
 }
 
@@ -102,6 +106,7 @@ int CgroupCores(const std::string& root) {
     }
     if (cores > 0 && (tightest == 0 || cores < tightest)) tightest = cores;
   }
+  if (groups.bad()) throw std::bad_alloc();
   return tightest;
 }
 
@@ -123,8 +128,10 @@ int64_t LastCacheBytes(const std::string& root) {
 }
 
 int64_t LastCacheBytes() {
-  static const int64_t bytes = LastCacheBytes("/");
-  return bytes;
+  struct Bytes {
+    int64_t value = LastCacheBytes("/");
+  };
+  return TheOne<Bytes>().value;
 }
 
 int UsableCores() {

@@ -4,7 +4,6 @@
 // Device memory of the CPU: ordinary memory that is counted, so that a program which asks for more
 // than the machine has gets an error from the allocation and not a kill when it touches the pages.
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,13 +12,15 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
+#include <map>
 #include <mutex>
 #include <type_traits>
-#include <vector>
 
 #include "core/env.h"
+#include "core/locks.h"
+#include "core/once.h"
 #include "core/scalar.h"
+#include "core/undo.h"
 #include "cpu/backend.h"
 #include "cpu/machine_memory.h"
 #include "cpu/parallel.h"
@@ -42,10 +43,8 @@ size_t RoundUp(size_t value, size_t multiple) {
 }
 size_t Minus(size_t a, size_t b) { return a > b ? a - b : 0; }
 
-size_t PageSize() {
-  static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
+const size_t page_size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+size_t PageSize() { return page_size; }
 
 unsigned char* Bytes(void* address) { return static_cast<unsigned char*>(address); }
 const unsigned char* Bytes(const void* address) {
@@ -78,33 +77,34 @@ class FreeBlocks {
  public:
   // Takes the block, or refuses it: the caller unmaps it then.
   bool Keep(void* address, size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    if (blocks_.size() >= kMaxBlocks || bytes > MaxBytes() - total_.load()) return false;
-    blocks_.push_back({address, bytes});
+    const size_t most = MaxBytes();
+    const std::lock_guard lock(Mutex());
+    if (count_ >= kMaxBlocks || bytes > Minus(most, total_)) return false;
+    blocks_[count_++] = {address, bytes};
     total_ += bytes;
     return true;
   }
 
   void* Take(size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    const auto same_size = [&](const Entry& entry) { return entry.bytes == bytes; };
-    const auto found = std::find_if(blocks_.rbegin(), blocks_.rend(), same_size);
-    if (found == blocks_.rend()) return nullptr;
-    void* address = found->address;
-    blocks_.erase(std::next(found).base());
+    const std::lock_guard lock(Mutex());
+    size_t i = count_;
+    while (i > 0 && blocks_[i - 1].bytes != bytes) --i;
+    if (i == 0) return nullptr;
+    void* const address = blocks_[i - 1].address;
+    std::copy(blocks_ + i, blocks_ + count_, blocks_ + i - 1);
+    --count_;
     total_ -= bytes;
     return address;
   }
 
   void Drop() {
-    const std::lock_guard lock(mutex_);
-    for (const Entry& entry : blocks_) munmap(entry.address, entry.bytes);
-    blocks_.clear();
+    const std::lock_guard lock(Mutex());
+    for (size_t i = 0; i < count_; ++i) munmap(blocks_[i].address, blocks_[i].bytes);
+    count_ = 0;
     total_ = 0;
   }
 
   size_t total() const { return total_; }
-  std::mutex& mutex() { return mutex_; }  // for fork
 
  private:
   static constexpr size_t kMaxBlocks = 64;
@@ -114,39 +114,97 @@ class FreeBlocks {
     void* address;
     size_t bytes;
   };
-  std::mutex mutex_;
-  std::vector<Entry> blocks_;
+  static std::mutex& Mutex() { return LockOf(Lock::kFreeBlocks); }
+
+  Entry blocks_[kMaxBlocks];
+  size_t count_ = 0;
   std::atomic<size_t> total_{0};
 };
 
 // One anonymous file holds all physical memory, each allocation its own range of offsets: a handle
 // per allocation would run into the limit on open files. Offsets are not used twice; the file is
 // sparse.
+//
+// A forked child shares the file, but must not change what its parent has there. So what is mapped becomes the child's own,
+// page by page when it writes (until then it may see what the parent writes later), it frees nothing in the file, and
+// new memory comes from a file of its own.
 class PhysicalFile {
  public:
+  PhysicalFile() { InForkedChild(Lock::kPhysicalFile, &PhysicalFile::LeaveParent); }
+
   bool Allocate(size_t bytes, uint64_t* offset) {
-    const std::lock_guard lock(mutex_);
-    if (fd_ < 0) fd_ = memfd_create("anyacl", MFD_CLOEXEC);
-    if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(end_ + bytes)) != 0) return false;
+    const std::lock_guard lock(Mutex());
+    if (!own_ && !Open()) return false;
+    if (ftruncate(own_->fd, static_cast<off_t>(end_ + bytes)) != 0) return false;
     *offset = end_;
     end_ += bytes;
     return true;
   }
 
   void Free(uint64_t offset, size_t bytes) {
-    fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+    const std::lock_guard lock(Mutex());
+    if (!IsOwn(offset)) return;
+    fallocate(own_->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
               static_cast<off_t>(bytes));
   }
 
   bool Map(void* address, size_t bytes, uint64_t offset) {
-    return mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
-                static_cast<off_t>(offset)) != MAP_FAILED;
+    const std::lock_guard lock(Mutex());
+    if (!IsOwn(offset)) return Place(address, bytes, offset, MAP_PRIVATE);
+    const auto added = shared_.emplace(address, Piece{bytes, offset}).first;
+    if (Place(address, bytes, offset, MAP_SHARED)) return true;
+    shared_.erase(added);
+    return false;
+  }
+
+  void Unmap(void* address, size_t bytes) {
+    const std::lock_guard lock(Mutex());
+    Hide(address, bytes);
+    shared_.erase(address);
   }
 
  private:
-  std::mutex mutex_;
-  int fd_ = -1;
+  // Of this process, or of the parent it was forked from, and so on.
+  struct File {
+    int fd;
+    uint64_t begin;  // of the offsets in it
+    File* older;
+  };
+  struct Piece {
+    size_t bytes;
+    uint64_t offset;
+  };
+
+  static std::mutex& Mutex() { return LockOf(Lock::kPhysicalFile); }
+
+  bool Open() {
+    const int fd = memfd_create("anyacl", MFD_CLOEXEC);
+    if (fd < 0) return false;
+    Undo unused([fd] { close(fd); });
+    own_ = files_ = new File{fd, end_, files_};
+    unused.Keep();
+    return true;
+  }
+
+  bool IsOwn(uint64_t offset) const { return own_ && offset >= own_->begin; }
+
+  bool Place(void* address, size_t bytes, uint64_t offset, int sharing) const {
+    const File* file = files_;
+    while (offset < file->begin) file = file->older;
+    return mmap(address, bytes, PROT_READ | PROT_WRITE, sharing | MAP_FIXED, file->fd,
+                static_cast<off_t>(offset)) != MAP_FAILED;
+  }
+
+  static void Hide(void* address, size_t bytes) {
+    mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
+
+  static void LeaveParent();
+
+  File* files_ = nullptr;  // never freed
+  File* own_ = nullptr;
   uint64_t end_ = 0;
+  std::map<void*, Piece> shared_;  // what is mapped of our own file
 };
 
 // Calls piece(begin, end) for ranges that cover [0, count), in parallel when there is enough to do.
@@ -236,14 +294,6 @@ ReduceFunction FindReduce(DType dtype) {
 
 class CpuMemory final : public DeviceMemory {
  public:
-  // Never destroyed: programs free memory while the process exits. A child of fork frees too.
-  static CpuMemory* Create() {
-    static CpuMemory* const memory = new CpuMemory;
-    constexpr auto kUnlock = [] { memory->spares_.mutex().unlock(); };
-    pthread_atfork([] { memory->spares_.mutex().lock(); }, kUnlock, kUnlock);
-    return memory;
-  }
-
   void* Allocate(size_t bytes, int /*device*/) override {
     if (bytes > kAbsurd) return nullptr;
     const size_t usable = UsableSize(bytes);
@@ -280,8 +330,7 @@ class CpuMemory final : public DeviceMemory {
   // All devices are the same machine: each shows its share, so that a program which fills every
   // device to some fraction does not ask for more than there is.
   MemoryInfo Info(int /*device*/) const override {
-    const int devices =
-        env::GetInt(env::Var::ANYACL_DEVICES, 1, std::numeric_limits<int>::max(), 1);
+    const int devices = env::GetInt(env::Var::ANYACL_DEVICES, 1, env::kMostDevices, 1);
     const size_t share = static_cast<size_t>(devices);
     const size_t free = std::min(FreeBytes(live_) + spares_.total(), Minus(MachineTotal(), live_));
     return {MachineTotal() / share, free / share};
@@ -338,9 +387,10 @@ class CpuMemory final : public DeviceMemory {
 
   bool AllocatePhysical(size_t bytes, int /*device*/, uint64_t* id) override {
     if (bytes > kAbsurd || !Book(bytes, true)) return false;
-    if (physical_.Allocate(bytes, id)) return true;
-    live_ -= bytes;
-    return false;
+    Undo refused([&] { live_ -= bytes; });
+    if (!physical_.Allocate(bytes, id)) return false;
+    refused.Keep();
+    return true;
   }
   void FreePhysical(uint64_t id, size_t bytes, int /*device*/) override {
     physical_.Free(id, bytes);
@@ -353,8 +403,10 @@ class CpuMemory final : public DeviceMemory {
     return true;
   }
   void Unmap(void* address, size_t bytes) override {
-    mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    physical_.Unmap(address, bytes);
   }
+
+  PhysicalFile& physical() { return physical_; }
 
  private:
   static bool IsLarge(size_t bytes) { return bytes >= kHugePage; }
@@ -370,14 +422,16 @@ class CpuMemory final : public DeviceMemory {
   // Counts the bytes as allocated if the machine can give them. Asks the kernel for large blocks
   // only: small ones are too many to ask each time.
   bool Book(size_t bytes, bool ask_kernel) {
+    const size_t total = MachineTotal();
     const size_t before = live_.fetch_add(bytes);
-    if (before + bytes <= MachineTotal()) {
-      if (!ask_kernel || bytes <= FreeBytes(before)) return true;
+    Undo refused([&] { live_ -= bytes; });
+    if (before + bytes > total) return false;
+    if (ask_kernel && bytes > FreeBytes(before)) {
       spares_.Drop();
-      if (bytes <= FreeBytes(before)) return true;
+      if (bytes > FreeBytes(before)) return false;
     }
-    live_ -= bytes;
-    return false;
+    refused.Keep();
+    return true;
   }
 
   std::atomic<size_t> live_{0};
@@ -385,11 +439,19 @@ class CpuMemory final : public DeviceMemory {
   PhysicalFile physical_;
 };
 
+void PhysicalFile::LeaveParent() {
+  PhysicalFile& file = TheOne<CpuMemory>().physical();
+  for (const auto& [address, piece] : file.shared_) {
+    if (!file.Place(address, piece.bytes, piece.offset, MAP_PRIVATE)) Hide(address, piece.bytes);
+  }
+  file.shared_.clear();
+  file.own_ = nullptr;
+}
+
 }  // namespace
 
 DeviceMemory& CpuBackend::memory() const {
-  static DeviceMemory* const memory = CpuMemory::Create();
-  return *memory;
+  return TheOne<CpuMemory>();
 }
 
 }  // namespace anyacl::cpu

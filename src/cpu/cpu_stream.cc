@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// A stream on the CPU: a ring of work and one thread, started when something is queued for the first time.
+// A stream on the CPU: a ring of work and one thread that serves it, started when something is queued and ended when nothing
+// came for some time. Where no thread can be had, whoever queues work serves the ring until it is empty.
 //
 // Work n waits in slot n % kSlots while completed < n <= submitted. Small work on an idle stream runs in
 // the caller with the lock held: one lock and unlock is all it costs, and nobody can overtake it.
+#include <cxxabi.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -17,13 +18,13 @@
 #include <mutex>
 #include <new>
 #include <string>
-#include <system_error>
-#include <thread>
+#include <utility>
 
 #include "core/codes.h"
 #include "core/float_mode.h"
-#include "core/thread_value.h"
+#include "core/undo.h"
 #include "cpu/backend.h"
+#include "cpu/threads.h"
 #include "runtime/engine.h"
 
 namespace anyacl::cpu {
@@ -73,7 +74,7 @@ class CpuStream final : public runtime::StreamEngine {
   bool Reached(uint64_t sequence) override { return IsDone(sequence); }
   void Mark() override {}
   WaitResult WaitFor(uint64_t sequence, Deadline deadline, StreamEngine* waiter) override;
-  bool OnOwnThread() const override { return ServedHere::Get() == this; }
+  bool OnOwnThread() const override { return server_.load(std::memory_order_relaxed) == pthread_self(); }
   void WakeWaiters() override;
   uint64_t DropQueued() override;
   bool Aborting() override { return !IsDone(aborted_.load(std::memory_order_acquire)); }
@@ -88,14 +89,14 @@ class CpuStream final : public runtime::StreamEngine {
   uint64_t Last() const { return submitted_.load(std::memory_order_relaxed); }
   uint64_t RunInline(const Work& work, std::unique_lock<std::mutex> lock);
   Status Enqueue(const Work& work, std::unique_lock<std::mutex> lock, uint64_t* sequence);
-  int32_t Run(Work& work) const noexcept;
-  bool HaveWorker();
+  int32_t Run(Work& work) const;
+  bool HaveRing() noexcept;
   bool IsDoneOrAwaited(uint64_t sequence);
-  void Serve();
+  static void* WorkerMain(void* stream);
+  bool StartWorker();
+  void ServeQueue(std::unique_lock<std::mutex> lock, std::chrono::seconds patience);
   void ServeOne(std::unique_lock<std::mutex>* lock);
-
-  // The stream that this thread serves, if any.
-  using ServedHere = ThreadWord<const CpuStream*, CpuStream>;
+  void Completed(Work& work, uint64_t number, std::unique_lock<std::mutex>* lock) noexcept;
 
   runtime::StreamHooks& stream_;
   std::atomic<int> device_{0};
@@ -107,8 +108,9 @@ class CpuStream final : public runtime::StreamEngine {
   std::atomic<uint64_t> completed_{0};
   uint64_t awaited_ = kNothing;  // the first work that a sleeping waiter needs
   std::unique_ptr<Work[]> ring_;
-  bool has_worker_ = false;
-  bool worker_must_end_ = false;
+  bool is_served_ = false;  // or will be, by a thread that was just started
+  bool must_end_ = false;   // the service, and with it this life of the stream
+  std::atomic<pthread_t> server_{};
 };
 
 Status CpuStream::Submit(const Work& work, Where where, uint64_t* sequence) {
@@ -139,26 +141,24 @@ uint64_t CpuStream::RunInline(const Work& work, std::unique_lock<std::mutex> loc
 Status CpuStream::Record(const char* label, std::shared_ptr<runtime::Stamp>* stamp,
                          uint64_t* sequence) {
   using Reference = std::shared_ptr<CpuStamp>;
-  auto made = std::make_shared<CpuStamp>();
-  auto* const reference = new Reference(made);
+  auto reference = std::make_unique<Reference>(std::make_shared<CpuStamp>());
+  std::shared_ptr<runtime::Stamp> made = *reference;
   const Work work = runtime::MakeWork(
-      label, 0, reference,
+      label, 0, reference.get(),
       [](Work& w, const Launch&) -> int32_t {
         (*runtime::PayloadOf<Reference*>(w))->Set();
         return 0;
       },
       [](Work& w) { delete runtime::PayloadOf<Reference*>(w); });
-  Status status = Submit(work, Where::kAnywhere, sequence);
-  if (!status.ok()) delete reference;
+  ANYACL_RETURN_IF_ERROR(Submit(work, Where::kAnywhere, sequence));
+  reference.release();
   *stamp = std::move(made);
-  return status;
+  return Status();
 }
 
 Status CpuStream::Enqueue(const Work& work, std::unique_lock<std::mutex> lock, uint64_t* sequence) {
-  if (!HaveWorker()) {  // no thread to be had: late is better than never
-    const uint64_t number = RunInline(work, std::move(lock));
-    if (sequence) *sequence = number;
-    return Status();
+  if (!HaveRing()) {
+    return Status(code::kAclBadAlloc, std::string(work.label) + ": out of host memory");
   }
   const auto has_room = [this] { return Last() < kSlots || IsDoneOrAwaited(Last() + 1 - kSlots); };
   if (OnOwnThread() && !has_room()) {
@@ -171,8 +171,12 @@ Status CpuStream::Enqueue(const Work& work, std::unique_lock<std::mutex> lock, u
   ring_[number % kSlots] = work;
   submitted_.store(number, std::memory_order_release);
   if (sequence) *sequence = number;
-  lock.unlock();
-  queued_.notify_one();
+  if (is_served_) {
+    lock.unlock();
+    queued_.notify_one();
+  } else if (!StartWorker()) {  // late is better than never
+    ServeQueue(std::move(lock), std::chrono::seconds(0));
+  }
   return Status();
 }
 
@@ -184,10 +188,13 @@ bool CpuStream::IsDoneOrAwaited(uint64_t sequence) {
   return false;
 }
 
-int32_t CpuStream::Run(Work& work) const noexcept {
+// A function of the program may end the thread, which unwinds it and is no exception to catch.
+int32_t CpuStream::Run(Work& work) const {
   const Launch launch{nullptr, device_.load(std::memory_order_relaxed)};
   try {
     return work.run(work, launch);
+  } catch (const __cxxabiv1::__forced_unwind&) {
+    throw;
   } catch (const std::bad_alloc&) {
     return code::kAclBadAlloc;
   } catch (...) {
@@ -195,39 +202,43 @@ int32_t CpuStream::Run(Work& work) const noexcept {
   }
 }
 
-// With the lock held. Signals of the host program are not for our threads: the worker blocks them all.
-bool CpuStream::HaveWorker() {
-  if (has_worker_) return true;
-  sigset_t all, before;
-  sigfillset(&all);
-  try {
-    if (!ring_) ring_ = std::make_unique<Work[]>(kSlots);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread([this] { Serve(); }).detach();
-    has_worker_ = true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  } catch (const std::system_error&) {
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return has_worker_;
+bool CpuStream::HaveRing() noexcept {
+  if (!ring_) ring_.reset(new (std::nothrow) Work[kSlots]);
+  return ring_ != nullptr;
 }
 
-void CpuStream::Serve() {
-  ServedHere::Set(this);
+// With the lock held.
+bool CpuStream::StartWorker() {
+  is_served_ = StartThread(&CpuStream::WorkerMain, this);
+  return is_served_;
+}
+
+void* CpuStream::WorkerMain(void* stream) {
   pthread_setname_np(pthread_self(), "anyacl-stream");
-  {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      queued_.wait(lock, [this] { return worker_must_end_ || !Idle(); });
-      if (Idle()) break;
-      ServeOne(&lock);
+  auto* const self = static_cast<CpuStream*>(stream);
+  self->ServeQueue(std::unique_lock(self->mutex_), std::chrono::seconds(kIdleSeconds));
+  return nullptr;
+}
+
+// With the lock. Until nothing has come for so long, or the end.
+void CpuStream::ServeQueue(std::unique_lock<std::mutex> lock, std::chrono::seconds patience) {
+  is_served_ = true;
+  server_.store(pthread_self(), std::memory_order_relaxed);
+  const Undo served([&] {  // also when a host function ends the thread: the lock is held then, too
+    server_.store(pthread_t(), std::memory_order_relaxed);
+    is_served_ = false;
+    if (!Idle() && StartWorker()) return;
+    const bool ends = std::exchange(must_end_, false);
+    lock.unlock();
+    if (ends) stream_.Ended();  // the stream may be in use again from here on
+  });
+  while (true) {
+    if (Idle() && !must_end_ && patience.count() > 0) {
+      queued_.wait_for(lock, patience, [this] { return must_end_ || !Idle(); });
     }
-    has_worker_ = false;
-    worker_must_end_ = false;
+    if (Idle()) return;
+    ServeOne(&lock);
   }
-  ServedHere::Set(nullptr);
-  stream_.Ended();  // the stream may be in use again from here on
 }
 
 void CpuStream::ServeOne(std::unique_lock<std::mutex>* lock) {
@@ -236,13 +247,17 @@ void CpuStream::ServeOne(std::unique_lock<std::mutex>* lock) {
   const bool dropped = number <= aborted_.load(std::memory_order_acquire);
   lock->unlock();
   const DefaultFloatMode mode;  // a host function may have left another one
+  const Undo completed([&] { Completed(work, number, lock); });
   const int32_t code = dropped ? 0 : Run(work);
-  if (work.release) work.release(work);
   // Before it counts as completed, so that whoever waits for it finds the failure. An aborted work ended
   // early on purpose; the abort is what the next synchronise reports.
   if (code != 0 && number > aborted_.load(std::memory_order_acquire)) {
     stream_.WorkFailed(work.label, code, number, {});
   }
+}
+
+void CpuStream::Completed(Work& work, uint64_t number, std::unique_lock<std::mutex>* lock) noexcept {
+  if (work.release) work.release(work);
   lock->lock();
   completed_.store(number, std::memory_order_release);
   if (number < awaited_) return;
@@ -276,8 +291,8 @@ uint64_t CpuStream::DropQueued() {
 void CpuStream::Close() {
   {
     const std::lock_guard lock(mutex_);
-    worker_must_end_ = has_worker_;
-    if (has_worker_) {
+    must_end_ = is_served_;
+    if (is_served_) {
       queued_.notify_one();
       return;
     }
@@ -291,8 +306,9 @@ void CpuStream::ForgetQueue() {
   new (&mutex_) std::mutex;
   new (&queued_) std::condition_variable;
   new (&progress_) std::condition_variable;
-  has_worker_ = false;
-  worker_must_end_ = false;
+  is_served_ = false;
+  must_end_ = false;
+  server_.store(pthread_t(), std::memory_order_relaxed);
   awaited_ = kNothing;
   completed_.store(Last(), std::memory_order_release);
 }

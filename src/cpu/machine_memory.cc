@@ -7,13 +7,22 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/once.h"
+
 namespace anyacl::cpu {
 namespace {
+
+// A stream that found no memory says no more than one that found no number; without this the process would take the
+// one for the other as long as it lives.
+void RequireRead(const std::ios& stream) {
+  if (stream.bad()) throw std::bad_alloc();
+}
 
 // The number behind `key` in a file of "key value" lines.
 std::optional<size_t> ReadField(const std::string& path, const std::string& key) {
@@ -23,7 +32,9 @@ std::optional<size_t> ReadField(const std::string& path, const std::string& key)
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     if (words >> name >> value && name == key) return value;
+    RequireRead(words);
   }
+  RequireRead(file);
   return std::nullopt;
 }
 
@@ -32,6 +43,7 @@ std::optional<size_t> ReadNumber(const std::string& path) {
   std::ifstream file(path);
   size_t value = 0;
   if (file >> value) return value;
+  RequireRead(file);
   return std::nullopt;
 }
 
@@ -78,13 +90,13 @@ std::vector<Cgroup> FindGroups() {
     if (controllers == ",,") AppendGroups(kVersion2, path, &groups);
     if (controllers.find(",memory,") != std::string::npos) AppendGroups(kVersion1, path, &groups);
   }
+  RequireRead(file);
   return groups;
 }
 
-const std::vector<Cgroup>& Groups() {
-  static const auto* const groups = new std::vector<Cgroup>(FindGroups());
-  return *groups;
-}
+struct AllGroups {
+  std::vector<Cgroup> groups = FindGroups();
+};
 
 void ApplyGroup(const Cgroup& group, MachineMemory* memory) {
   const auto limit = ReadNumber(group.folder + "/" + group.version->limit);
@@ -102,6 +114,7 @@ size_t ReadResident() {
   size_t virtual_pages = 0;
   size_t resident_pages = 0;
   file >> virtual_pages >> resident_pages;
+  RequireRead(file);
   return resident_pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
@@ -114,15 +127,17 @@ MachineMemory ReadMachineMemory() {
   const auto available_kib = ReadField("/proc/meminfo", "MemAvailable:");
   memory.available =
       available_kib ? *available_kib * 1024 : static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
-  for (const Cgroup& group : Groups()) ApplyGroup(group, &memory);
+  for (const Cgroup& group : TheOne<AllGroups>().groups) ApplyGroup(group, &memory);
   memory.available = std::min(memory.available, memory.total);
   memory.resident = ReadResident();
   return memory;
 }
 
 size_t MachineTotal() {
-  static const size_t total = ReadMachineMemory().total;
-  return total;
+  struct Total {
+    size_t bytes = ReadMachineMemory().total;
+  };
+  return TheOne<Total>().bytes;
 }
 
 }  // namespace anyacl::cpu

@@ -5,18 +5,23 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
+#include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <mutex>
 
 #include "core/env.h"
+#include "core/locks.h"
+#include "core/once.h"
 #include "core/thread_value.h"
 #include "cpu/cores.h"
+#include "cpu/threads.h"
 
 namespace anyacl::cpu {
 namespace {
@@ -51,9 +56,11 @@ bool Spin(std::chrono::microseconds time, Done&& done) {
   return done();
 }
 
-void FutexWait(std::atomic<uint32_t>& word, uint32_t value) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, nullptr,
-          nullptr, 0);
+// False: the time was up.
+bool FutexWait(std::atomic<uint32_t>& word, uint32_t value, const timespec* limit = nullptr) {
+  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, limit,
+                 nullptr, 0) == 0 ||
+         errno != ETIMEDOUT;
 }
 void FutexWake(std::atomic<uint32_t>& word, int waiters) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, waiters, nullptr,
@@ -185,24 +192,12 @@ class Pool {
   // Called with the mutex held. A process that may not have more threads goes on with those it has.
   void StartWorkers(int wanted) {
     while (workers_ < std::min(wanted, most_workers_)) {
-      if (StartWorker()) {
+      if (StartThread(&Pool::WorkerMain, this)) {
         ++workers_;
       } else {
         most_workers_ = workers_;
       }
     }
-  }
-
-  // Signals are the host program's business: workers take none.
-  bool StartWorker() {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    const bool started = pthread_create(&thread, nullptr, &Pool::WorkerMain, this) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (started) pthread_detach(thread);
-    return started;
   }
 
   static void* WorkerMain(void* pool) {
@@ -212,8 +207,8 @@ class Pool {
     return nullptr;
   }
 
-  [[noreturn]] void Work() {
-    const int number = numbers_.fetch_add(1, std::memory_order_relaxed);
+  void Work() {
+    const int number = TakeNumber();
     while (true) {
       const uint32_t seen = arrivals_.load(std::memory_order_acquire);
       while (Job* job = Join()) {
@@ -221,8 +216,26 @@ class Pool {
         job->RunTasks(1 + number % (job->share_count - 1));  // 0 is the caller's
         Leave(*job);
       }
-      Sleep(seen);
+      if (!Sleep(seen) && MayEnd(number, seen)) return;
     }
+  }
+
+  int TakeNumber() {
+    const std::lock_guard lock(mutex_);
+    int number = 0;
+    while (number < kMostThreads - 1 && numbers_[number]) ++number;
+    numbers_[number] = true;
+    return number;
+  }
+
+  // A worker that has had nothing to do for long ends: a process that has nothing but idle workers left would never.
+  bool MayEnd(int number, uint32_t seen) {
+    const std::lock_guard lock(mutex_);
+    if (arrivals_.load(std::memory_order_relaxed) != seen) return false;
+    numbers_[number] = false;
+    --workers_;
+    most_workers_ = kMostThreads - 1;
+    return true;
   }
 
   Job* Join() {
@@ -250,19 +263,22 @@ class Pool {
 
   // The order "count me, then look again" against Publish's "announce, then count" loses no
   // wake-up.
-  void Sleep(uint32_t seen) {
+  // False when nothing came for a long time.
+  bool Sleep(uint32_t seen) {
     const auto arrived = [&] { return arrivals_.load(std::memory_order_seq_cst) != seen; };
-    if (Spin(SpinTime(), arrived)) return;
+    if (Spin(SpinTime(), arrived)) return true;
+    constexpr timespec kPatience{kIdleSeconds, 0};
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    if (!arrived()) FutexWait(arrivals_, seen);
+    const bool came = arrived() || FutexWait(arrivals_, seen, &kPatience);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    return came;
   }
 
   std::mutex mutex_;
   Job* jobs_ = nullptr;
   const int cores_ = UsableCores();
   std::atomic<int> workers_{0};  // changed only with the mutex held
-  std::atomic<int> numbers_{0};  // given to workers
+  std::bitset<kMostThreads> numbers_;  // of the workers
   int most_workers_ = kMostThreads - 1;
   int sleeping_callers_ = 0;
   alignas(64) std::atomic<uint32_t> arrivals_{0};
@@ -272,23 +288,30 @@ class Pool {
 
 // Leaked: workers outlive static destructors. A forked child has no workers, so it begins with a
 // new pool.
-std::atomic<Pool*> pool{nullptr};
+constinit std::atomic<Pool*> pool{nullptr};
+[[maybe_unused]] const int mends =
+    (InForkedChild(Lock::kPool, [] { pool.store(nullptr); }), 0);
 
-Pool& ThePool() {
-  if (Pool* const existing = pool.load(std::memory_order_acquire)) return *existing;
-  static std::once_flag registered;
-  std::call_once(registered, [] { pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr); }); });
-  Pool* fresh = new Pool;
-  Pool* expected = nullptr;
-  if (pool.compare_exchange_strong(expected, fresh)) return *fresh;
-  delete fresh;
-  return *expected;
+// Null when there is no memory for it.
+Pool* ThePool() noexcept try {
+  return &MadeOnce(pool, [] { return new Pool; });
+} catch (...) {
+  return nullptr;
 }
 
-int StartValue() {
-  static const int value =
-      env::GetInt(env::Var::ANYACL_THREADS, 1, kMostThreads, std::min(UsableCores(), kMostThreads));
-  return value;
+struct StartThreads {
+  int value = env::GetInt(env::Var::ANYACL_THREADS, 1, kMostThreads, std::min(UsableCores(), kMostThreads));
+};
+
+// One, for now, when there is no memory to find out.
+int StartValue() noexcept try {
+  return TheOne<StartThreads>().value;
+} catch (...) {
+  return 1;
+}
+
+void RunAlone(int64_t tasks, Order order, internal::TaskFunction call, void* context) {
+  for (int64_t i = 0; i < tasks; ++i) call(context, TaskAt(order, 0, tasks, i));
 }
 
 std::atomic<int> max_threads{0};
@@ -306,12 +329,11 @@ void SetMaxThreads(int n) {
 
 void internal::RunTasks(int64_t tasks, Order order, TaskFunction call, void* context) {
   const int threads = InsideTask::Get() ? 1 : MaxThreads();
-  if (threads <= 1) {
-    for (int64_t i = 0; i < tasks; ++i) call(context, TaskAt(order, 0, tasks, i));
-    return;
-  }
+  if (threads <= 1) return RunAlone(tasks, order, call, context);
+  Pool* const pool = ThePool();
+  if (!pool) return RunAlone(tasks, order, call, context);
   Job job(call, context, tasks, order, static_cast<int>(std::min<int64_t>(tasks, threads)));
-  ThePool().Run(job);
+  pool->Run(job);
 }
 
 }  // namespace anyacl::cpu

@@ -4,6 +4,7 @@
 
 #include "core/env.h"
 #include "core/log.h"
+#include "core/once.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/targets.cc"
@@ -44,8 +45,10 @@ HWY_EXPORT(TargetHere);
 
 // What the machine offers, asked before anything is forced.
 const std::vector<int64_t>& Usable() {
-  static const auto* const targets = new std::vector<int64_t>(hwy::SupportedAndGeneratedTargets());
-  return *targets;
+  struct Targets {
+    std::vector<int64_t> all = hwy::SupportedAndGeneratedTargets();
+  };
+  return TheOne<Targets>().all;
 }
 
 }  // namespace

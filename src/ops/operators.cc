@@ -7,6 +7,8 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "core/once.h"
+
 namespace anyacl {
 
 #define ANYACL_FAMILY(name, folder) void Declare##name(Declarations& declarations);
@@ -21,25 +23,19 @@ std::vector<std::string> Declarations::Names() const {
 
 namespace {
 
-std::unique_ptr<Declarations> Declare() {
-  auto all = std::make_unique<Declarations>();
-#define ANYACL_FAMILY(name, folder) Declare##name(*all);
+struct AllDeclared {
+  AllDeclared() {
+#define ANYACL_FAMILY(name, folder) Declare##name(all);
 #include "ops/families.inc"
 #undef ANYACL_FAMILY
-  return all;
-}
+  }
+  Declarations all;
+};
 
 // One place per entry; what is built there is never freed, because programs call until their last destructor.
 struct Built {
-  explicit Built(size_t count) : operators(new std::atomic<const Operator*>[count]()) {}
-  std::unique_ptr<std::atomic<const Operator*>[]> operators;
-  std::mutex building;
+  std::unique_ptr<std::atomic<const Operator*>[]> operators{new std::atomic<const Operator*>[Entries().size()]()};
 };
-
-Built& AllBuilt() {
-  static Built* const built = new Built(Entries().size());
-  return *built;
-}
 
 std::unique_ptr<const Operator> Build(const Entry& entry) {
   const Declarations::Maker* const maker = DeclaredOperators().Find(entry.op);
@@ -52,30 +48,22 @@ std::unique_ptr<const Operator> Build(const Entry& entry) {
 }  // namespace
 
 const Declarations& DeclaredOperators() {
-  static const Declarations* const all = Declare().release();
-  return *all;
+  return TheOne<AllDeclared>().all;
 }
 
 const Operator& OperatorAt(size_t entry) {
-  Built& built = AllBuilt();
-  const Operator* known = built.operators[entry].load(std::memory_order_acquire);
-  if (known) [[likely]] return *known;
-  std::unique_ptr<const Operator> made = Build(Entries()[entry]);
-  const std::lock_guard lock(built.building);
-  known = built.operators[entry].load(std::memory_order_relaxed);
-  if (known) return *known;  // another thread was faster
-  known = made.release();
-  built.operators[entry].store(known, std::memory_order_release);
-  return *known;
+  // With the lock of what is made at first use, which guards the makers' own static variables in a forked child, too.
+  return MadeOnce(TheOne<Built>().operators[entry], [&] { return Build(Entries()[entry]).release(); });
 }
 
 std::span<const Operator* const> Operators() {
-  static const auto* const all = [] {
-    auto list = std::make_unique<std::vector<const Operator*>>();
-    for (size_t i = 0; i < Entries().size(); ++i) list->push_back(&OperatorAt(i));
-    return list.release();
-  }();
-  return *all;
+  struct List {
+    List() {
+      for (size_t i = 0; i < Entries().size(); ++i) all.push_back(&OperatorAt(i));
+    }
+    std::vector<const Operator*> all;
+  };
+  return TheOne<List>().all;
 }
 
 }  // namespace anyacl

@@ -8,6 +8,9 @@
 #include <span>
 
 #include "core/codes.h"
+#include "core/locks.h"
+#include "core/once.h"
+#include "core/undo.h"
 #include "runtime/submit.h"
 
 namespace anyacl {
@@ -159,14 +162,14 @@ struct Finds {
 
 void Executor::ReserveRoom() {
   if (tensors.size() <= kInlineTensors) return;
-  rooms_.emplace_back(new void*[tensors.size()]);
-  free_rooms_.reserve(rooms_.size());
+  free_rooms_.reserve(rooms_.size() + 1);
+  rooms_.push_back(std::make_unique<void*[]>(tensors.size()));
   free_rooms_.push_back(rooms_.back().get());
 }
 
 void** Executor::TakeRoom() {
   if (tensors.size() <= kInlineTensors) return nullptr;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kExecutors, this));
   if (free_rooms_.empty()) ReserveRoom();
   void** const room = free_rooms_.back();
   free_rooms_.pop_back();
@@ -174,14 +177,11 @@ void** Executor::TakeRoom() {
 }
 
 void Executor::ReturnRoom(void** room) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kExecutors, this));
   free_rooms_.push_back(room);  // there is room: ReserveRoom saw to it
 }
 
-ExecutorTable& Executors() {
-  static ExecutorTable* const table = new ExecutorTable;
-  return *table;
-}
+ExecutorTable& Executors() { return TheOne<ExecutorTable>(); }
 
 Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size, void* handle,
                    void* stream, FollowTensor follow, GiveShape give_shape) {
@@ -200,6 +200,8 @@ Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size,
   Run& run = *new (work.payload) Run;
   run.executor = executor;
   run.workspace = workspace;
+  run.room = nullptr;
+  Undo refused([&] { ReleaseRun(work); });  // until the stream owns it
   run.room = executor->TakeRoom();
   Status status = CheckOperator(op, *executor->plan);
   if (status.ok()) status = CheckWorkspace(name, *executor->plan, workspace, workspace_size);
@@ -208,16 +210,21 @@ Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size,
     if (!executor->plan->found.empty()) {
       const Finds finds(*executor, workspace);
       bool submitted = false;
+      const Undo taken([&] {
+        if (submitted) refused.Keep();
+      });
       status = runtime::SubmitAndWait(stream, work, &submitted);
       if (status.ok()) return finds.GiveShapes(name, give_shape);
       if (submitted) return status;
     } else {
       status = runtime::Submit(stream, work);
-      if (status.ok()) return status;
+      if (status.ok()) {
+        refused.Keep();
+        return status;
+      }
     }
     status = Status(code::kRuntime, status.message());  // which begins with the label
   }
-  ReleaseRun(work);
   return status;
 }
 

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "core/inline_vector.h"
@@ -28,6 +27,8 @@ struct Executor {
   };
   static constexpr size_t kInlineTensors = 16;
 
+  Executor() noexcept {}
+
   PlanRef plan;
   InlineVector<TensorRef, kInlineTensors> tensors;
   bool repointed = false;  // an address was set here since phase 1
@@ -40,7 +41,6 @@ struct Executor {
   void ReturnRoom(void** room);
 
  private:
-  std::mutex mutex_;
   std::vector<std::unique_ptr<void*[]>> rooms_;
   std::vector<void**> free_rooms_;
 };

@@ -12,7 +12,9 @@
 
 #include "core/codes.h"
 #include "core/env.h"
+#include "core/locks.h"
 #include "core/log.h"
+#include "core/once.h"
 #include "plan/layout.h"
 #include "plan/operator.h"
 #include "runtime/submit.h"
@@ -22,16 +24,16 @@ namespace {
 
 // Every name that was ever in force is kept: another thread may be reading it.
 const std::string* Keep(std::string name) {
-  static std::mutex mutex;
-  static auto* const names = new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  return &*names->insert(std::move(name)).first;
+  auto& names = TheOne<std::set<std::string>>();
+  const std::lock_guard lock(LockOf(Lock::kKernelNames));
+  return &*names.insert(std::move(name)).first;
 }
 
-std::atomic<const std::string*>& ForcedKernel() {
-  static std::atomic<const std::string*> name{Keep(env::Get(env::Var::ANYACL_KERNEL))};
-  return name;
-}
+struct ForcedName {
+  std::atomic<const std::string*> name{Keep(env::Get(env::Var::ANYACL_KERNEL))};
+};
+
+std::atomic<const std::string*>& ForcedKernel() { return TheOne<ForcedName>().name; }
 
 // The kernel name forced for this operator, or empty.
 std::string_view ForcedFor(std::string_view stem) {

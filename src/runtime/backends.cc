@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 
 #include "core/env.h"
+#include "core/once.h"
 #include "core/log.h"
 #include "runtime/internal.h"
 #include "runtime/submit.h"
@@ -75,10 +76,11 @@ Loaded Load() {
   return loaded;
 }
 
-const Loaded& Plugin() {
-  static const auto* const loaded = new Loaded(Load());
-  return *loaded;
-}
+struct ThePlugin {
+  Loaded loaded = Load();
+};
+
+const Loaded& Plugin() { return TheOne<ThePlugin>().loaded; }
 
 // --- the choice ---
 
@@ -105,10 +107,11 @@ Choice Choose() {
   return {&CpuBackend(), {}};
 }
 
-const Choice& Chosen() {
-  static const auto* const choice = new Choice(Choose());
-  return *choice;
-}
+struct TheChoice {
+  Choice choice = Choose();
+};
+
+const Choice& Chosen() { return TheOne<TheChoice>().choice; }
 
 }  // namespace
 

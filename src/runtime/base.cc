@@ -14,6 +14,7 @@
 #include "core/dtype.h"
 #include "core/handle_table.h"
 #include "core/log.h"
+#include "core/once.h"
 #include "core/product.h"
 #include "core/scalar.h"
 #include "runtime/context.h"
@@ -31,10 +32,7 @@ struct DataBuffer {
 };
 using DataBuffers = HandleTable<DataBuffer, HandleKind::kDataBuffer>;
 
-DataBuffers& Buffers() {
-  static DataBuffers* const buffers = new DataBuffers;
-  return *buffers;
-}
+DataBuffers& Buffers() { return TheOne<DataBuffers>(); }
 
 Status FindBuffer(const char* function, const aclDataBuffer* handle, DataBuffer** buffer) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "dataBuffer", handle));

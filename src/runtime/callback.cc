@@ -3,6 +3,7 @@
 //
 // Host code in stream order: host functions, which run on the stream's thread; callbacks, which run on a
 // thread of the user that asks for them with aclrtProcessReport; and exception callbacks.
+#include <cxxabi.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -16,6 +17,9 @@
 
 #include "acl/acl_rt.h"
 #include "core/border.h"
+#include "core/locks.h"
+#include "core/once.h"
+#include "core/undo.h"
 #include "runtime/internal.h"
 
 // The record behind the opaque type of the public header.
@@ -40,16 +44,23 @@ struct Callback {
 };
 using SharedCallback = std::shared_ptr<Callback>;
 
-// All guarded by ReportMutex.
+// All guarded by kReports.
 struct Reports {
   std::map<const Stream*, uint64_t> thread_of;             // subscriptions
   std::map<uint64_t, std::deque<SharedCallback>> waiting;  // by thread
   std::condition_variable changed;
 };
-Reports& All() {
-  static auto* const reports = new Reports;
-  return *reports;
-}
+Reports& All() { return TheOne<Reports>(); }
+std::mutex& ReportMutex() { return LockOf(Lock::kReports); }
+
+// Who waits for a change is gone, and so is what was queued.
+[[maybe_unused]] const int mends = [] {
+  InForkedChild(Lock::kReports, [] {
+    new (&All().changed) std::condition_variable;
+    for (auto& [thread, queue] : All().waiting) queue.clear();
+  });
+  return 0;
+}();
 
 // With the lock held. A callback that blocks its stream must not wait for a thread that no longer serves
 // it; the others may still run if that thread asks once more.
@@ -62,6 +73,8 @@ void DropBlocking(const Stream* stream) {
   }
   All().changed.notify_all();
 }
+
+uint64_t ThisThread() { return static_cast<uint64_t>(pthread_self()); }
 
 // --- launch ---
 
@@ -82,6 +95,11 @@ int32_t HandOver(Work& work, const Launch&) {
   std::unique_lock lock(ReportMutex());
   const auto thread = All().thread_of.find(launched.stream);
   if (thread == All().thread_of.end()) return code::kRtNoSubscription;
+  if (launched.blocks && thread->second == ThisThread()) {  // nobody else will run it while this thread waits for it
+    lock.unlock();
+    launched.function(launched.data);
+    return 0;
+  }
   All().waiting[thread->second].push_back(callback);
   All().changed.notify_all();
   if (!launched.blocks) return 0;
@@ -104,8 +122,6 @@ int32_t CallHostFunction(Work& work, const Launch&) {
 
 // --- the user's thread ---
 
-uint64_t ThisThread() { return static_cast<uint64_t>(pthread_self()); }
-
 // Runs everything that waits for this thread. False when nothing did.
 bool RunWaiting(std::unique_lock<std::mutex>* lock) {
   const auto found = All().waiting.find(ThisThread());
@@ -116,11 +132,13 @@ bool RunWaiting(std::unique_lock<std::mutex>* lock) {
     const SharedCallback callback = queue.front();
     queue.pop_front();
     lock->unlock();
+    const Undo ran([&] {  // also when it throws, or ends the thread
+      lock->lock();
+      callback->done = true;
+      All().changed.notify_all();
+    });
     callback->function(callback->data);
-    lock->lock();
-    callback->done = true;
     any = true;
-    All().changed.notify_all();
   }
   return any;
 }
@@ -164,26 +182,25 @@ Status Unsubscribe(const char* function, uint64_t thread, const Stream* stream) 
 
 // --- exceptions ---
 
+// Guarded by kExceptions.
 struct Exceptions {
-  std::mutex mutex;
   aclrtExceptionInfoCallback single = nullptr;  // aclrtSetExceptionInfoCallback
   std::vector<aclrtExceptionInfoCallback> registered;
 };
-Exceptions& AllExceptions() {
-  static auto* const exceptions = new Exceptions;
-  return *exceptions;
+Exceptions& AllExceptions() { return TheOne<Exceptions>(); }
+std::mutex& ExceptionMutex() { return LockOf(Lock::kExceptions); }
+
+// Number `index` of those to call: the single one first. Null behind the last.
+aclrtExceptionInfoCallback ExceptionCallback(size_t index) {
+  const Exceptions& all = AllExceptions();
+  const std::lock_guard lock(ExceptionMutex());
+  if (all.single && index-- == 0) return all.single;
+  return index < all.registered.size() ? all.registered[index] : nullptr;
 }
 
 constexpr uint32_t kNoInfo = 0xFFFFFFFFu;
 
 }  // namespace
-
-std::mutex& ReportMutex() {
-  static auto* const mutex = new std::mutex;
-  return *mutex;
-}
-
-void RenewReportCondition() { new (&All().changed) std::condition_variable; }
 
 void ForgetSubscription(Stream* stream) {
   const std::lock_guard lock(ReportMutex());
@@ -197,17 +214,18 @@ void WakeBlockedCallbacks() {
 }
 
 void ReportException(int device, int32_t stream_id, uint64_t sequence, int32_t code) {
-  std::vector<aclrtExceptionInfoCallback> callbacks;
-  {
-    Exceptions& all = AllExceptions();
-    const std::lock_guard lock(all.mutex);
-    if (all.single) callbacks.push_back(all.single);
-    callbacks.insert(callbacks.end(), all.registered.begin(), all.registered.end());
-  }
   aclrtExceptionInfo info{static_cast<uint32_t>(sequence), static_cast<uint32_t>(stream_id),
                           static_cast<uint32_t>(gettid()), static_cast<uint32_t>(device),
                           static_cast<uint32_t>(code)};
-  for (const auto callback : callbacks) callback(&info);
+  // One by one, because there may be no memory for a copy of the list, and callbacks may make calls.
+  for (size_t i = 0; const auto callback = ExceptionCallback(i); ++i) {
+    try {
+      callback(&info);
+    } catch (const __cxxabiv1::__forced_unwind&) {
+      throw;
+    } catch (...) {  // theirs; the failure is told all the same
+    }
+  }
 }
 
 }  // namespace anyacl::runtime
@@ -281,7 +299,7 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream) {
 }
 
 aclError aclrtSetExceptionInfoCallback(aclrtExceptionInfoCallback callback) {
-  const std::lock_guard lock(AllExceptions().mutex);
+  const std::lock_guard lock(ExceptionMutex());
   AllExceptions().single = callback;
   return ACL_SUCCESS;
 }
@@ -290,7 +308,7 @@ aclError aclrtExceptionInfoCallbackRegister(aclrtExceptionInfoCallback callback)
   constexpr const char* kName = "aclrtExceptionInfoCallbackRegister";
   return AclBorder(kName, [&]() -> Status {
     if (!callback) return Fail(code::kRtParamInvalid, kName, "callback must not be null");
-    const std::lock_guard lock(AllExceptions().mutex);
+    const std::lock_guard lock(ExceptionMutex());
     AllExceptions().registered.push_back(callback);
     return Status();
   });
@@ -300,7 +318,7 @@ aclError aclrtExceptionInfoCallbackUnregister(aclrtExceptionInfoCallback callbac
   constexpr const char* kName = "aclrtExceptionInfoCallbackUnregister";
   return AclBorder(kName, [&]() -> Status {
     if (!callback) return Fail(code::kRtParamInvalid, kName, "callback must not be null");
-    const std::lock_guard lock(AllExceptions().mutex);
+    const std::lock_guard lock(ExceptionMutex());
     std::erase(AllExceptions().registered, callback);
     return Status();
   });

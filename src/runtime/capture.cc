@@ -8,7 +8,10 @@
 #include "acl/acl_rt.h"
 #include "core/border.h"
 #include "core/handle_table.h"
+#include "core/locks.h"
+#include "core/once.h"
 #include "core/thread_value.h"
+#include "core/undo.h"
 #include "runtime/internal.h"
 #include "runtime/submit.h"
 
@@ -17,21 +20,15 @@ namespace {
 
 using Model = GraphCapture::Model;
 using Models = HandleTable<Model, HandleKind::kGraph>;
-Models& AllModels() {
-  static Models* const models = new Models;
-  return *models;
-}
+Models& AllModels() { return TheOne<Models>(); }
 
-// The captures under way, and the lock around beginning and ending them.
+// The captures under way.
 struct Captures {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<GraphCapture>> list;
+  std::list<std::shared_ptr<GraphCapture>> list;  // guarded by kCaptures
   std::atomic<int> count{0};
 };
-Captures& Active() {
-  static auto* const captures = new Captures;
-  return *captures;
-}
+Captures& Active() { return TheOne<Captures>(); }
+[[maybe_unused]] const int mends = (InForkedChild(Lock::kCaptures, GraphCapture::ForgetAll), 0);
 
 std::atomic<uint32_t> next_model_id{0};
 
@@ -43,7 +40,7 @@ bool InvalidateAll(const char* function, Matches&& matches) {
   Captures& captures = Active();
   if (captures.count.load(std::memory_order_acquire) == 0) [[likely]]
     return false;
-  const std::lock_guard lock(captures.mutex);
+  const std::lock_guard lock(LockOf(Lock::kCaptures));
   bool any = false;
   for (const auto& capture : captures.list) {
     if (!matches(*capture)) continue;
@@ -81,9 +78,9 @@ Status FindModel(const char* function, void* handle, PinnedModel* model) {
 Status DestroyModel(const char* function, void* handle) {
   PinnedModel model;
   ANYACL_RETURN_IF_ERROR(FindModel(function, handle, &model));
-  const std::lock_guard lock(model->mutex);
+  const std::lock_guard lock(LockOf(Lock::kModels, model.get()));
   std::erase_if(model->replays, [](const auto& r) { return r.first->Reached(r.second); });
-  if (!model->replays.empty()) {
+  if (model->starting > 0 || !model->replays.empty()) {
     return Fail(code::kRtModelRunning, function, "modelRI {} is still running", model->id);
   }
   model->destroyed = true;
@@ -100,16 +97,23 @@ Status Replay(const char* function, const PinnedModel& model, Stream* stream) {
   if (const int32_t code = stream->stopped(); code != 0) {
     return Fail(code, function, "the stream was stopped by an earlier failure");
   }
-  const std::lock_guard lock(model->mutex);
-  if (model->destroyed) {
-    return Fail(code::kRtInvalidHandle, function,
-                "modelRI was destroyed by another thread meanwhile");
+  std::list<std::pair<Stream*, uint64_t>> replay{{stream, 0}};
+  {
+    const std::lock_guard lock(LockOf(Lock::kModels, model.get()));
+    if (model->destroyed) {
+      return Fail(code::kRtInvalidHandle, function,
+                  "modelRI was destroyed by another thread meanwhile");
+    }
+    ++model->starting;
   }
-  uint64_t sequence = 0;
-  ANYACL_RETURN_IF_ERROR(model->recording->Replay(stream->engine(), function, &sequence));
-  std::erase_if(model->replays, [&](const auto& r) { return r.first == stream; });
-  model->replays.emplace_back(stream, sequence);
-  return Status();
+  const Undo started([&] {
+    const std::lock_guard lock(LockOf(Lock::kModels, model.get()));
+    --model->starting;
+    model->replays.splice(model->replays.end(), replay);
+  });
+  // Without the lock: this may wait for room in the stream. A replay that could not be put there has number 0, which every
+  // stream has reached.
+  return model->recording->Replay(stream->engine(), function, &replay.front().second);
 }
 
 }  // namespace
@@ -156,12 +160,14 @@ Status GraphCapture::Begin(const char* function, Stream* stream, CaptureMode mod
   if (stream->settings().is_default) {
     return Fail(code::kRtCaptureImplicit, function, "the default stream cannot be captured");
   }
-  const std::lock_guard lock(Active().mutex);
+  Captures& active = Active();
+  const std::lock_guard lock(LockOf(Lock::kCaptures));
   ANYACL_RETURN_IF_ERROR(RequireNotCaptured(function, *stream));
-  auto capture = std::make_shared<GraphCapture>();
-  Model* model = nullptr;
-  capture->model_ = AllModels().Create(&model);
-  if (!capture->model_) return Fail(code::kRtOutOfMemory, function, "too many models are alive");
+  std::list<std::shared_ptr<GraphCapture>> made{std::make_shared<GraphCapture>()};
+  const std::shared_ptr<GraphCapture>& capture = made.front();
+  Models::Created model(AllModels());
+  if (!model) return Fail(code::kRtOutOfMemory, function, "too many models are alive");
+  capture->model_ = model.handle();
   model->recording = CurrentBackend().NewRecording();
   model->device = stream->device();
   model->id = next_model_id.fetch_add(1, std::memory_order_relaxed);
@@ -171,12 +177,12 @@ Status GraphCapture::Begin(const char* function, Stream* stream, CaptureMode mod
   capture->recording_ = model->recording.get();
   capture->members_[stream] = {};
   if (Status status = capture->recording_->Begin(stream->engine()); !status.ok()) {
-    AllModels().Destroy(capture->model_);
     return Fail(status.code(), function, "{}", status.message());
   }
-  Active().list.push_back(capture);
-  Active().count.fetch_add(1, std::memory_order_release);
+  model.Keep();
   stream->set_capture(capture.get());
+  active.list.splice(active.list.end(), made);
+  active.count.fetch_add(1, std::memory_order_release);
   return Status();
 }
 
@@ -198,23 +204,24 @@ Status GraphCapture::CheckValid(const char* function) const {
 }
 
 Status GraphCapture::Add(Stream* stream, const Work& work, Where where) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kCaptureMembers));
   if (!active()) return Fail(code::kRtCaptureInvalidated, work.label, "the capture has ended");
   ANYACL_RETURN_IF_ERROR(CheckValid(work.label));
+  Undo lost([&] { Invalidate(work.label); });
+  Member& member = members_[stream];
   Status status = recording_->Add(stream->engine(), work, where);
-  if (status.ok()) {
-    ++members_[stream].added;
-  } else {
-    Invalidate(work.label);
-  }
+  if (!status.ok()) return status;
+  ++member.added;
+  lost.Keep();
   return status;
 }
 
 std::shared_ptr<GraphCapture> GraphCapture::Of(const Stream& stream) {
   if (!stream.capture()) [[likely]]
     return nullptr;
-  const std::lock_guard lock(Active().mutex);
-  for (const auto& capture : Active().list) {
+  const Captures& active = Active();
+  const std::lock_guard lock(LockOf(Lock::kCaptures));
+  for (const auto& capture : active.list) {
     if (capture.get() == stream.capture()) return capture;
   }
   return nullptr;
@@ -224,15 +231,16 @@ Status GraphCapture::PointOf(const char* function, Stream* stream, std::shared_p
   const std::shared_ptr<GraphCapture> capture = Of(*stream);
   if (!capture) [[likely]]
     return Status();
-  const std::lock_guard lock(capture->mutex_);
+  const std::lock_guard lock(LockOf(Lock::kCaptureMembers));
   if (!capture->active()) return Status();
   ANYACL_RETURN_IF_ERROR(capture->CheckValid(function));
   const Member& member = capture->members_[stream];
-  *point = std::make_shared<Point>();
-  (*point)->capture = capture;
-  (*point)->number = capture->recording_->Point(stream->engine());
-  (*point)->seen = member.seen;
-  (*point)->seen[stream] = member.added;
+  const auto made = std::make_shared<Point>();
+  made->capture = capture;
+  made->seen = member.seen;
+  made->seen[stream] = member.added;
+  made->number = capture->recording_->Point(stream->engine());
+  *point = made;
   return Status();
 }
 
@@ -247,16 +255,15 @@ Status GraphCapture::Join(const char* function, Stream* stream, const Point& poi
     Invalidate(function);
     return Fail(code::kRtCaptureImplicit, function, "the default stream cannot join a capture");
   }
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kCaptureMembers));
   if (!active())
     return Fail(code::kRtEventCaptured, function, "the capture of the event has ended");
   ANYACL_RETURN_IF_ERROR(CheckValid(function));
-  if (Status status = recording_->Join(stream->engine(), point.number); !status.ok()) {
-    Invalidate(function);
-    return status;
-  }
+  Undo lost([&] { Invalidate(function); });
   Merge(point.seen, &members_[stream].seen);
+  ANYACL_RETURN_IF_ERROR(recording_->Join(stream->engine(), point.number));
   stream->set_capture(this);
+  lost.Keep();
   return Status();
 }
 
@@ -277,11 +284,22 @@ Status GraphCapture::CheckJoined(const char* function) const {
 
 // With the lock held: no stream is of this capture any more.
 void GraphCapture::Leave() {
-  const std::lock_guard all(Active().mutex);
+  Captures& captures = Active();
+  const std::lock_guard all(LockOf(Lock::kCaptures));
   for (auto& [stream, member] : members_) stream->set_capture(nullptr);
   active_.store(false, std::memory_order_release);
-  std::erase_if(Active().list, [this](const auto& capture) { return capture.get() == this; });
-  Active().count.fetch_sub(1, std::memory_order_release);
+  std::erase_if(captures.list, [this](const auto& capture) { return capture.get() == this; });
+  captures.count.fetch_sub(1, std::memory_order_release);
+}
+
+void GraphCapture::ForgetAll() {
+  Captures& captures = Active();
+  for (const auto& capture : captures.list) {
+    capture->active_.store(false, std::memory_order_release);
+    AllModels().Destroy(capture->model_);
+  }
+  captures.list.clear();
+  captures.count.store(0, std::memory_order_release);
 }
 
 Status GraphCapture::CheckMayEnd(const char* function, const Stream& stream) const {
@@ -300,24 +318,25 @@ Status GraphCapture::CheckMayEnd(const char* function, const Stream& stream) con
 // The model of a capture that fails, or is not to be kept, is destroyed.
 Status GraphCapture::Close(const char* function, bool keep) {
   Status status;
+  Status ended;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(LockOf(Lock::kCaptureMembers));
     if (!active()) {
+      if (!keep) return Status();
       return Fail(code::kRtStreamNotCaptured, function, "another thread has ended the capture");
     }
-    status = CheckValid(function);
+    if (keep) status = CheckValid(function);
     if (keep && status.ok()) status = CheckJoined(function);
     keep = keep && status.ok();
-    Status ended = recording_->End(origin_->engine(), keep);
-    if (keep && !ended.ok()) status = Fail(ended.code(), function, "{}", ended.message());
+    ended = recording_->End(origin_->engine(), keep);
     Leave();
   }
-  if (keep && status.ok()) {
+  if (keep && ended.ok()) {
     PinnedModel(AllModels(), model_)->captured.store(false, std::memory_order_release);
-  } else {
-    AllModels().Destroy(model_);
+    return Status();
   }
-  return status;
+  AllModels().Destroy(model_);
+  return keep ? Fail(ended.code(), function, "{}", ended.message()) : std::move(status);
 }
 
 Status GraphCapture::End(const char* function, Stream* stream, void** result) {
@@ -332,7 +351,7 @@ Status GraphCapture::End(const char* function, Stream* stream, void** result) {
   return Status();
 }
 
-void GraphCapture::Abandon(const Stream& stream) {
+void GraphCapture::Abandon(const Stream& stream) noexcept {
   if (const auto capture = Of(stream))
     static_cast<void>(capture->Close("the end of a stream", false));
 }

@@ -10,12 +10,11 @@
 #ifndef ANYACL_RUNTIME_CAPTURE_H_
 #define ANYACL_RUNTIME_CAPTURE_H_
 
+#include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "core/status.h"
 #include "runtime/stream.h"
@@ -42,15 +41,18 @@ class GraphCapture {
     std::atomic<bool> captured{true};  // it is being captured still
     int device = 0;
     uint32_t id = 0;
-    std::mutex mutex;  // guards the rest
+    // The rest is guarded by kModels.
     bool destroyed = false;
-    std::vector<std::pair<Stream*, uint64_t>> replays;  // that may still run
+    int starting = 0;  // replays that are being put on their streams
+    std::list<std::pair<Stream*, uint64_t>> replays;  // that may still run
   };
 
   static Status Begin(const char* function, Stream* stream, CaptureMode mode);
   static Status End(const char* function, Stream* stream, void** model);
   // Ends the capture of a stream whose life ends, and the life of its model.
-  static void Abandon(const Stream& stream);
+  static void Abandon(const Stream& stream) noexcept;
+  // In a forked child, which is not captured: there are no captures.
+  static void ForgetAll();
 
   // The capture that records the stream's work now, or null.
   static std::shared_ptr<GraphCapture> Of(const Stream& stream);
@@ -91,8 +93,7 @@ class GraphCapture {
   void* model_ = nullptr;
   std::atomic<bool> active_{true};
   std::atomic<const char*> invalidated_by_{nullptr};
-  std::mutex mutex_;  // guards the members, and orders what is added
-  std::map<Stream*, Member> members_;
+  std::map<Stream*, Member> members_;  // guarded by kCaptureMembers, which orders what is added, too
 };
 
 // 107027 for a stream that is being captured, which goes on.

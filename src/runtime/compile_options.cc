@@ -5,38 +5,36 @@
 // is compiled here.
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "acl/acl_op_compiler.h"
 #include "core/border.h"
+#include "core/locks.h"
+#include "core/once.h"
 #include "runtime/internal.h"
 
 namespace anyacl::runtime {
 namespace {
 
-struct Options {
-  std::mutex mutex;
-  std::map<int, std::string> values;
-};
-Options& All() {
-  static auto* const options = new Options;
-  return *options;
-}
+using Options = std::map<int, std::string>;
+Options& All() { return TheOne<Options>(); }
 
 // Clients read this one before they ever set it, and take no other word than these two.
 std::string DefaultOf(int option) { return option == ACL_OP_JIT_COMPILE ? "disable" : ""; }
 
 std::string ValueOf(int option) {
-  const std::lock_guard lock(All().mutex);
-  const auto found = All().values.find(option);
-  return found == All().values.end() ? DefaultOf(option) : found->second;
+  const Options& all = All();
+  const std::lock_guard lock(LockOf(Lock::kCompileOptions));
+  const auto found = all.find(option);
+  return found == all.end() ? DefaultOf(option) : found->second;
 }
 
 }  // namespace
 }  // namespace anyacl::runtime
 
 using anyacl::AclBorder;
+using anyacl::Lock;
+using anyacl::LockOf;
 using anyacl::Status;
 using namespace anyacl::runtime;  // NOLINT: the C functions of this room
 namespace code = anyacl::code;
@@ -45,8 +43,9 @@ aclError aclSetCompileopt(aclCompileOpt opt, const char* value) {
   constexpr const char* kName = "aclSetCompileopt";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "value", value));
-    const std::lock_guard lock(All().mutex);
-    All().values[Number(opt)] = value;
+    Options& all = All();
+    const std::lock_guard lock(LockOf(Lock::kCompileOptions));
+    all[Number(opt)] = value;
     return Status();
   });
 }

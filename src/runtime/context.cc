@@ -12,7 +12,10 @@
 #include "core/border.h"
 #include "core/env.h"
 #include "core/handle_table.h"
+#include "core/locks.h"
+#include "core/once.h"
 #include "core/thread_value.h"
+#include "core/undo.h"
 #include "runtime/backends.h"
 #include "runtime/device.h"
 #include "runtime/internal.h"
@@ -21,29 +24,21 @@
 namespace anyacl::runtime {
 namespace {
 
-constexpr int kMaxDevices = 1024;
 constexpr int kMaxStreams = 2048;  // per device, as large as programs expect
 constexpr int kMaxEvents = 65536;
 
 using Table = HandleTable<Context, HandleKind::kContext>;
 
-Table& Contexts() {
-  static Table* const table = new Table;
-  return *table;
-}
+Table& Contexts() { return TheOne<Table>(); }
 
 struct Device {
   int logical_id = 0;
-  int set_count = 0;                        // guarded by DeviceMutex
-  std::atomic<Context*> implicit{nullptr};  // written under DeviceMutex
+  int set_count = 0;                        // guarded by kDevices
+  std::atomic<Context*> implicit{nullptr};  // written under kDevices
   std::atomic<int> streams{0};
   std::atomic<int> events{0};
 };
 
-struct Devices {
-  std::unique_ptr<Device[]> device;
-  int count = 0;
-};
 
 // ASCEND_RT_VISIBLE_DEVICES: ascending ids; reading stops at the first thing that is not one.
 std::vector<int> VisibleIds(const std::string& text, int available) {
@@ -75,17 +70,18 @@ std::vector<int> DeviceIds() {
 }
 
 // The environment is read at the first call that needs a device.
-Devices& All() {
-  static Devices* const devices = [] {
+struct Devices {
+  Devices() {
     const std::vector<int> ids = DeviceIds();
-    auto* const made = new Devices;
-    made->count = static_cast<int>(ids.size());
-    made->device = std::make_unique<Device[]>(ids.size());
-    for (int i = 0; i < made->count; ++i) made->device[i].logical_id = ids[i];
-    return made;
-  }();
-  return *devices;
-}
+    count = static_cast<int>(ids.size());
+    device = std::make_unique<Device[]>(ids.size());
+    for (int i = 0; i < count; ++i) device[i].logical_id = ids[i];
+  }
+
+  std::unique_ptr<Device[]> device;
+  int count = 0;
+};
+Devices& All() { return TheOne<Devices>(); }
 
 // What this thread selected. A context that was set or created wins over a device, as long as it lives.
 class Selection {
@@ -107,25 +103,21 @@ class Selection {
 constinit std::atomic<int> default_device{-1};
 
 Status MakeContext(const char* function, int device, bool implicit, Context** made) {
-  Context* context = nullptr;
-  void* const handle = Contexts().Create(&context);
-  if (!handle) return Fail(code::kRtNoStreamResource, function, "too many contexts are alive");
+  Table::Created context(Contexts());
+  if (!context) return Fail(code::kRtNoStreamResource, function, "too many contexts are alive");
   context->device = device;
   context->implicit = implicit;
-  context->handle = handle;
+  context->handle = context.handle();
   Stream::Settings settings;
-  settings.context = context;
+  settings.context = context.get();
   settings.device = device;
   settings.is_default = true;
   Stream* stream = nullptr;
-  Status status = CreateStream(function, settings, &stream);
-  if (status.ok()) {
-    context->default_stream.store(stream, std::memory_order_release);
-    *made = context;
-  } else {
-    Contexts().Destroy(handle);
-  }
-  return status;
+  ANYACL_RETURN_IF_ERROR(CreateStream(function, settings, &stream));
+  context->default_stream.store(stream, std::memory_order_release);
+  *made = context.get();
+  context.Keep();
+  return Status();
 }
 
 // The context's handle is dead already: nobody can make streams in it or add work to its own.
@@ -151,11 +143,6 @@ Context* Selected() {
 }
 
 }  // namespace
-
-std::mutex& DeviceMutex() {
-  static auto* const mutex = new std::mutex;
-  return *mutex;
-}
 
 int DeviceCount() { return All().count; }
 int LogicalIdOf(int device) { return All().device[device].logical_id; }
@@ -202,14 +189,14 @@ Status RequireDefaultStream(const char* function, const Context& context, Stream
 Status SelectDevice(const char* function, int device) {
   ANYACL_RETURN_IF_ERROR(RequireDevice(function, device));
   Device& d = All().device[device];
-  const std::lock_guard lock(DeviceMutex());
+  const std::lock_guard lock(LockOf(Lock::kDevices));
   if (!d.implicit.load(std::memory_order_relaxed)) {
     Context* context = nullptr;
     ANYACL_RETURN_IF_ERROR(MakeContext(function, device, true, &context));
     d.implicit.store(context, std::memory_order_release);
   }
-  ++d.set_count;
   Selection::SetDevice(device);
+  ++d.set_count;
   return Status();
 }
 
@@ -218,7 +205,7 @@ Status ReleaseDevice(const char* function, int device, bool force) {
   Device& d = All().device[device];
   Context* released = nullptr;
   {
-    const std::lock_guard lock(DeviceMutex());
+    const std::lock_guard lock(LockOf(Lock::kDevices));
     if (d.set_count == 0) {
       return Fail(code::kRtContextRelease, function,
                   "device {} must have been selected by aclrtSetDevice and not been reset since",
@@ -270,10 +257,10 @@ int AvailableResources(Resource resource, int device) {
 
 namespace {
 
-Context::Option& ProcessOption(int option) {
-  static auto* const options = new Context::Option[Context::kOptions];
-  return options[option];
-}
+struct ProcessOptions {
+  Context::Option options[Context::kOptions];
+};
+Context::Option& ProcessOption(int option) { return TheOne<ProcessOptions>().options[option]; }
 
 Status CheckOption(const char* function, int option) {
   if (option >= 0 && option < Context::kOptions) return Status();
@@ -314,7 +301,10 @@ int64_t EffectiveOption(int option) {
 }  // namespace anyacl::runtime
 
 using anyacl::AclBorder;
+using anyacl::Lock;
+using anyacl::LockOf;
 using anyacl::Status;
+using anyacl::Undo;
 using namespace anyacl::runtime;  // NOLINT: the C functions of this room
 namespace code = anyacl::code;
 
@@ -325,11 +315,16 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
     ANYACL_RETURN_IF_ERROR(RequireDevice(kName, deviceId));
     Context* made = nullptr;
     {
-      const std::lock_guard lock(DeviceMutex());  // a reset looks at all contexts
+      const std::lock_guard lock(LockOf(Lock::kDevices));  // a reset looks at all contexts
       ANYACL_RETURN_IF_ERROR(MakeContext(kName, deviceId, false, &made));
     }
-    Selection::SetContext(made->handle);
-    *context = made->handle;
+    void* const handle = made->handle;
+    Undo abandoned([&] {
+      if (Contexts().Retire(handle)) ReleaseContext(made, PendingWork::kWait);
+    });
+    Selection::SetContext(handle);
+    abandoned.Keep();
+    *context = handle;
     return Status();
   });
 }
@@ -346,7 +341,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
     }
     Context* mine = nullptr;
     {
-      const std::lock_guard lock(DeviceMutex());
+      const std::lock_guard lock(LockOf(Lock::kDevices));
       mine = Contexts().Retire(context);
     }
     if (mine) ReleaseContext(mine, PendingWork::kWait);

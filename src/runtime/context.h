@@ -8,11 +8,14 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/env.h"
 #include "core/status.h"
 
 namespace anyacl::runtime {
 
 class Stream;
+
+inline constexpr int kMaxDevices = env::kMostDevices;
 
 // A context is a device, a default stream and a few options. Memory does not belong to it.
 struct Context {

@@ -16,6 +16,8 @@
 
 #include "acl/acl_rt.h"
 #include "core/border.h"
+#include "core/locks.h"
+#include "core/once.h"
 #include "core/product.h"
 #include "core/thread_value.h"
 #include "runtime/capture.h"
@@ -27,12 +29,13 @@ namespace anyacl::runtime {
 
 // Asked again and again by programs; a device does not change.
 const DeviceFacts& FactsOf(int device) {
-  static auto* const facts = [] {
-    auto* const made = new std::vector<DeviceFacts>;
-    for (int d = 0; d < DeviceCount(); ++d) made->push_back(CurrentBackend().Facts(d));
-    return made;
-  }();
-  return (*facts)[static_cast<size_t>(device)];
+  struct Facts {
+    Facts() {
+      for (int d = 0; d < DeviceCount(); ++d) of_device.push_back(CurrentBackend().Facts(d));
+    }
+    std::vector<DeviceFacts> of_device;
+  };
+  return TheOne<Facts>().of_device[static_cast<size_t>(device)];
 }
 
 namespace {
@@ -128,10 +131,8 @@ Status DeviceAttribute(const char* function, uint32_t device, int attribute, int
 struct CoreLimits {
   std::atomic<uint32_t> cores[kCoreKinds] = {0, 0};  // 0: none
 };
-CoreLimits& LimitsOf(int device) {
-  static auto* const limits = new CoreLimits[static_cast<size_t>(std::max(1, DeviceCount()))];
-  return limits[device];
-}
+constinit CoreLimits limits_of[kMaxDevices];
+CoreLimits& LimitsOf(int device) { return limits_of[device]; }
 // Of this thread; 0: none.
 using Limits = std::array<uint32_t, kCoreKinds>;
 using ThreadLimits = ThreadWord<Limits, struct LimitsTag>;
@@ -156,10 +157,7 @@ uint32_t DeviceLimit(int device, int kind) {
 // --- peers: who was let in; the backend opens the way where there is one to open ---
 
 using Peers = std::set<std::pair<int, int>>;
-Peers& OpenPeers() {  // guarded by DeviceMutex
-  static auto* const peers = new Peers;
-  return *peers;
-}
+Peers& OpenPeers() { return TheOne<Peers>(); }  // guarded by kDevices
 
 Status RequirePeers(const char* function, int device, int peer) {
   ANYACL_RETURN_IF_ERROR(RequireDevice(function, device));
@@ -187,10 +185,7 @@ Status SynchronizeDevice(const char* function, Deadline deadline) {
   return Status();
 }
 
-std::atomic<int>& SaturationMode() {
-  static std::atomic<int> mode{ACL_RT_OVERFLOW_MODE_INFNAN};
-  return mode;
-}
+constinit std::atomic<int> saturation_mode{ACL_RT_OVERFLOW_MODE_INFNAN};
 
 int32_t ClearOverflowStatus(Work& work, const Launch& launch) {
   void* const status = PayloadOf<void*>(work);
@@ -201,6 +196,8 @@ int32_t ClearOverflowStatus(Work& work, const Launch& launch) {
 }  // namespace anyacl::runtime
 
 using anyacl::AclBorder;
+using anyacl::Lock;
+using anyacl::LockOf;
 using anyacl::Status;
 using anyacl::Work;
 using namespace anyacl::runtime;  // NOLINT: the C functions of this room
@@ -350,7 +347,7 @@ aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
       return Fail(code::kAclInvalidParam, kName,
                   "mode must be 0 (saturation) or 1 (inf/nan), got {}", number);
     }
-    SaturationMode().store(number, std::memory_order_relaxed);
+    saturation_mode.store(number, std::memory_order_relaxed);
     return Status();
   });
 }
@@ -359,7 +356,7 @@ aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
   constexpr const char* kName = "aclrtGetDeviceSatMode";
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "mode", mode));
-    *mode = static_cast<aclrtFloatOverflowMode>(SaturationMode().load(std::memory_order_relaxed));
+    *mode = static_cast<aclrtFloatOverflowMode>(saturation_mode.load(std::memory_order_relaxed));
     return Status();
   });
 }
@@ -436,7 +433,7 @@ aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
       return Fail(code::kRtNotSupported, kName, "device {} cannot access the memory of device {}",
                   context->device, peerDeviceId);
     }
-    const std::lock_guard lock(DeviceMutex());
+    const std::lock_guard lock(LockOf(Lock::kDevices));
     OpenPeers().insert({context->device, peerDeviceId});
     return Status();
   });
@@ -449,7 +446,7 @@ aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
     ANYACL_RETURN_IF_ERROR(RequireContext(kName, &context));
     ANYACL_RETURN_IF_ERROR(RequirePeers(kName, context->device, peerDeviceId));
     CurrentBackend().SetPeerAccess(context->device, peerDeviceId, false);
-    const std::lock_guard lock(DeviceMutex());
+    const std::lock_guard lock(LockOf(Lock::kDevices));
     OpenPeers().erase({context->device, peerDeviceId});
     return Status();
   });
@@ -460,7 +457,7 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "status", status));
     ANYACL_RETURN_IF_ERROR(RequirePeers(kName, deviceId, peerDeviceId));
-    const std::lock_guard lock(DeviceMutex());
+    const std::lock_guard lock(LockOf(Lock::kDevices));
     *status = OpenPeers().contains({deviceId, peerDeviceId}) ? 1 : 0;
     return Status();
   });

@@ -44,7 +44,7 @@ class StreamHooks {
   virtual void WorkFailed(const char* label, int32_t code, uint64_t sequence,
                           std::string detail) = 0;
   // After Close: nothing uses the stream any more, it may start a new life.
-  virtual void Ended() = 0;
+  virtual void Ended() noexcept = 0;
 
  protected:
   ~StreamHooks() = default;

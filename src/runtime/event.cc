@@ -5,14 +5,17 @@
 // itself and it may be destroyed at any time.
 #include <algorithm>
 #include <atomic>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "acl/acl_rt.h"
 #include "core/border.h"
 #include "core/handle_table.h"
+#include "core/locks.h"
+#include "core/once.h"
 #include "runtime/capture.h"
 #include "runtime/internal.h"
 #include "runtime/submit.h"
@@ -31,23 +34,24 @@ struct Record {
   bool Done() const { return stream->Reached(sequence); }
 };
 
+// Of streams, by the number of their work. A list, because a wait that is under way must find its place.
+using Waits = std::list<std::pair<Stream*, uint64_t>>;
+
 struct Event {
   int device = 0;
   uint32_t id = 0;
   bool repeatable = false;  // an Ex event
 
-  std::mutex mutex;  // guards the rest
+  // The rest is guarded.
+  std::mutex& mutex() { return LockOf(Lock::kEvents, this); }
   std::optional<Record> record;
-  uint64_t generation = 0;                          // counts records
-  std::vector<std::pair<Stream*, uint64_t>> waits;  // of streams, by the number of their work
+  uint64_t generation = 0;  // counts records
+  Waits waits;
 };
 
 using Table = HandleTable<Event, HandleKind::kEvent>;
 using PinnedEvent = Table::Pinned;  // another thread may destroy the event in the middle of a call
-Table& Events() {
-  static Table* const table = new Table;
-  return *table;
-}
+Table& Events() { return TheOne<Table>(); }
 
 std::atomic<uint32_t> next_event_id{0};
 std::atomic<uint32_t> wait_seconds{0};  // aclrtSetOpWaitTimeout
@@ -98,7 +102,7 @@ Status FindBoth(const char* function, void* event_handle, void* stream_handle, P
 }
 
 std::optional<Record> RecordOf(const PinnedEvent& event) {
-  const std::lock_guard lock(event->mutex);
+  const std::lock_guard lock(event->mutex());
   return event->record;
 }
 
@@ -117,7 +121,7 @@ Status IsComplete(const char* function, const PinnedEvent& event, bool* complete
 }
 
 Status AllWaitsAreOver(const char* function, const PinnedEvent& event, bool* over) {
-  const std::lock_guard lock(event->mutex);
+  const std::lock_guard lock(event->mutex());
   if (event->record && event->record->captured) return Captured(function, event, *event->record);
   *over = std::all_of(event->waits.begin(), event->waits.end(),
                       [](const auto& wait) { return wait.first->Reached(wait.second); });
@@ -154,7 +158,7 @@ Status RecordOn(const char* function, void* event_handle, void* stream_handle) {
     }
     ANYACL_RETURN_IF_ERROR(stream->engine().Record(function, &record.stamp, &record.sequence));
   }
-  const std::lock_guard lock(event->mutex);
+  const std::lock_guard lock(event->mutex());
   ++event->generation;
   event->record = std::move(record);
   return Status();
@@ -169,7 +173,7 @@ struct Marker {
 
 int32_t Unrecord(Work& work, const Launch&) {
   const Marker& marker = PayloadOf<Marker>(work);
-  const std::lock_guard lock(marker.event->mutex);
+  const std::lock_guard lock(marker.event->mutex());
   if (marker.event->generation == marker.generation) marker.event->record.reset();
   return 0;
 }
@@ -180,7 +184,7 @@ void DropMarked(Work& work) { Events().Release(PayloadOf<Marker>(work).event); }
 Status ResetOn(const char* function, PinnedEvent event, Stream* stream) {
   uint64_t generation = 0;
   {
-    const std::lock_guard lock(event->mutex);
+    const std::lock_guard lock(event->mutex());
     generation = event->generation;
   }
   const Work work = MakeWork(function, 0, Marker{event.get(), generation}, Unrecord, DropMarked);
@@ -242,11 +246,11 @@ Status WaitOn(const char* function, void* stream_handle, void* event_handle, uin
   }
   // A record of the same stream is before us in its queue anyway.
   if (record->stream == stream || record->Done()) return Status();
-  uint64_t number = 0;
-  ANYACL_RETURN_IF_ERROR(PutWait(function, stream, *record, seconds, &number));
-  const std::lock_guard lock(event->mutex);
-  std::erase_if(event->waits, [](const auto& wait) { return wait.first->Reached(wait.second); });
-  event->waits.emplace_back(stream, number);
+  Waits wait{{stream, 0}};
+  ANYACL_RETURN_IF_ERROR(PutWait(function, stream, *record, seconds, &wait.front().second));
+  const std::lock_guard lock(event->mutex());
+  std::erase_if(event->waits, [](const auto& old) { return old.first->Reached(old.second); });
+  event->waits.splice(event->waits.end(), wait);
   return Status();
 }
 

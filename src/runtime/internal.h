@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <mutex>
 #include <string>
 
 #include "core/codes.h"
@@ -61,12 +60,6 @@ void ReportException(int device, int32_t stream_id, uint64_t sequence, int32_t c
 // The stream is going: drop its callback subscription, and let callbacks that block it end.
 void ForgetSubscription(Stream* stream);
 void WakeBlockedCallbacks();
-
-// Locked around fork, so that the child finds the state behind them whole.
-std::mutex& DeviceMutex();
-std::mutex& SpareStreamMutex();
-std::mutex& ReportMutex();
-void RenewReportCondition();  // in the child: its waiters are gone
 
 }  // namespace anyacl::runtime
 

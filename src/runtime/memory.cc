@@ -10,6 +10,7 @@
 
 #include "acl/acl_rt.h"
 #include "core/border.h"
+#include "core/undo.h"
 #include "runtime/context.h"
 #include "runtime/internal.h"
 #include "runtime/stream.h"
@@ -77,10 +78,14 @@ Status Allocate(const char* function, MemoryKind kind, void** out, size_t size,
                                        : memory.Allocate(size, block.device);
   });
   if (!address) return OutOfMemory(function, size, memory, block.device);
+  Undo unknown([&] {
+    kind == MemoryKind::kPinned ? memory.FreeHost(address, size) : memory.Free(address, size, block.device);
+  });
   block.begin = AddressOf(address);
   block.usable = memory.UsableSize(size);
   block.memory = &memory;
   MemoryMap::Get().Insert(block);
+  unknown.Keep();
   *out = address;
   return {};
 }
@@ -117,10 +122,11 @@ Status NotFreeable(const char* function, const char* argument, const void* addre
 Status Free(const char* function, const char* argument, void* address, MemoryKind kind, bool sync) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, argument, address));
   ReclaimFrees();
+  BlockRelease release;
   const std::optional<Block> block = MemoryMap::Get().Remove(address, kind);
   if (!block) return NotFreeable(function, argument, address, kind);
   if (sync) WaitAllStreams(block->device);
-  ReleaseBlock(*block);
+  release(*block);
   return {};
 }
 
@@ -181,33 +187,33 @@ using namespace anyacl::runtime;  // NOLINT
 aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy /*policy*/) {
   return AclBorder("aclrtMalloc", [&]() -> Status {
     return Allocate("aclrtMalloc", MemoryKind::kDevice, devPtr, size, nullptr);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtMallocAlign32(void** devPtr, size_t size, aclrtMemMallocPolicy /*policy*/) {
   return AclBorder("aclrtMallocAlign32", [&]() -> Status {
     return Allocate("aclrtMallocAlign32", MemoryKind::kDevice, devPtr, size, nullptr);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtMallocCached(void** devPtr, size_t size, aclrtMemMallocPolicy /*policy*/) {
   return AclBorder("aclrtMallocCached", [&]() -> Status {
     return Allocate("aclrtMallocCached", MemoryKind::kDevice, devPtr, size, nullptr);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtMallocWithCfg(void** devPtr, size_t size, aclrtMemMallocPolicy /*policy*/,
                             aclrtMallocConfig* cfg) {
   return AclBorder("aclrtMallocWithCfg", [&]() -> Status {
     return Allocate("aclrtMallocWithCfg", MemoryKind::kDevice, devPtr, size, cfg);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtMallocForTaskScheduler(void** devPtr, size_t size, aclrtMemMallocPolicy /*policy*/,
                                      aclrtMallocConfig* cfg) {
   return AclBorder("aclrtMallocForTaskScheduler", [&]() -> Status {
     return Allocate("aclrtMallocForTaskScheduler", MemoryKind::kDevice, devPtr, size, cfg);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtFree(void* devPtr) {
@@ -225,13 +231,13 @@ aclError aclrtFreeWithDevSync(void* devPtr) {
 aclError aclrtMallocHost(void** hostPtr, size_t size) {
   return AclBorder("aclrtMallocHost", [&]() -> Status {
     return Allocate("aclrtMallocHost", MemoryKind::kPinned, hostPtr, size, nullptr);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtMallocHostWithCfg(void** ptr, uint64_t size, aclrtMallocConfig* cfg) {
   return AclBorder("aclrtMallocHostWithCfg", [&]() -> Status {
     return Allocate("aclrtMallocHostWithCfg", MemoryKind::kPinned, ptr, size, cfg);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtFreeHost(void* hostPtr) {

@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "core/status.h"
 #include "runtime/backend.h"
+#include "runtime/context.h"
+#include "runtime/stream.h"
 
 namespace anyacl::runtime {
 
@@ -67,8 +69,6 @@ class MemoryMap {
   Place Locate(const void* address) const;
   bool IsFree(uintptr_t begin, size_t bytes) const;
 
-  std::mutex& mutex() { return mutex_; }  // locked around fork, in stream.cc
-
   MemoryUsage Usage(int device) const;
   void Count(int device, int64_t bytes);
 
@@ -78,14 +78,25 @@ class MemoryMap {
   void CutRegisteredLocked(uintptr_t begin, size_t bytes);
   void CountLocked(int device, int64_t bytes);
 
-  mutable std::mutex mutex_;
-  std::map<uintptr_t, Block> blocks_;
-  std::map<int, MemoryUsage> usage_;
+  std::map<uintptr_t, Block> blocks_;  // both guarded by kMemoryMap
+  MemoryUsage usage_[kMaxDevices];
 };
 
-// Gives a block that was removed from the map back to its backend, once all work queued now is
-// done.
-void ReleaseBlock(const Block& block);
+// Gives a block back to its backend once all work queued now is done. What that needs is made first, so that a block which
+// was removed from the map is not lost for want of memory.
+class BlockRelease {
+ public:
+  BlockRelease();
+  void operator()(const Block& block) noexcept;
+
+ private:
+  struct Entry {
+    Block block;
+    Fence fence;
+  };
+  friend class PendingFrees;
+  std::list<Entry> entry_;
+};
 
 // Freed, but waiting for such work.
 size_t PendingFreeBytes();

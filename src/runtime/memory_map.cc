@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <iterator>
+#include <mutex>
 #include <utility>
-#include <vector>
 
+#include "core/locks.h"
+#include "core/once.h"
 #include "runtime/memory.h"
 #include "runtime/stream.h"
 
@@ -27,72 +26,52 @@ void GiveBack(const Block& block) {
   }
 }
 
-// Freed blocks that queued work may still use. A fence made later covers all that an earlier one
-// covers, so the front is always done first.
+}  // namespace
+
+// Freed blocks that queued work may still use. A fence made later covers all that an earlier one covers: the front is the
+// first that is done, or nearly so where threads free at the same time.
 class PendingFrees {
  public:
-  static PendingFrees& Get() {
-    // A child of fork frees memory too, at least when it exits.
-    static PendingFrees* const frees = [] {
-      constexpr auto kUnlock = [] { Get().mutex_.unlock(); };
-      pthread_atfork([] { Get().mutex_.lock(); }, kUnlock, kUnlock);
-      return new PendingFrees;
-    }();
-    return *frees;
-  }
+  static PendingFrees& Get() { return TheOne<PendingFrees>(); }
 
-  void Add(const Block& block) {
-    std::unique_lock lock(mutex_);
-    Fence fence = Fence::Capture();
-    if (fence.Done()) {
-      lock.unlock();
-      GiveBack(block);
-      return;
-    }
-    waiting_.push_back({block, std::move(fence)});
-    bytes_ += block.usable;
+  void Add(std::list<BlockRelease::Entry>& entry) {
+    const std::lock_guard lock(Mutex());
+    bytes_ += entry.front().block.usable;
+    waiting_.splice(waiting_.end(), entry);
   }
 
   void Reclaim() {
     if (bytes_ == 0) return;
-    for (const Block& block : TakeDone()) GiveBack(block);
+    for (const BlockRelease::Entry& done : TakeDone()) GiveBack(done.block);
   }
 
   size_t bytes() const { return bytes_; }
 
  private:
-  struct Entry {
-    Block block;
-    Fence fence;
-  };
+  using Entries = std::list<BlockRelease::Entry>;
 
-  std::vector<Block> TakeDone() {
-    std::vector<Block> done;
-    const std::lock_guard lock(mutex_);
+  static std::mutex& Mutex() { return LockOf(Lock::kPendingFrees); }
+
+  Entries TakeDone() {
+    Entries done;
+    const std::lock_guard lock(Mutex());
     while (!waiting_.empty() && waiting_.front().fence.Done()) {
-      done.push_back(waiting_.front().block);
       bytes_ -= waiting_.front().block.usable;
-      waiting_.pop_front();
+      done.splice(done.end(), waiting_, waiting_.begin());
     }
     return done;
   }
 
-  std::mutex mutex_;
-  std::deque<Entry> waiting_;
+  Entries waiting_;
   std::atomic<size_t> bytes_{0};
 };
 
-}  // namespace
-
-MemoryMap& MemoryMap::Get() {
-  static MemoryMap* const map = new MemoryMap;
-  return *map;
-}
+MemoryMap& MemoryMap::Get() { return TheOne<MemoryMap>(); }
 
 // Programs register whole pages, and what follows their memory in its last page may be a small block of ours: the
 // registration then ends where the block begins, whichever comes first.
 bool MemoryMap::Insert(Block block) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kMemoryMap));
   if (block.kind != MemoryKind::kRegistered) {
     CutRegisteredLocked(block.begin, block.usable);
   } else if (const auto next = blocks_.upper_bound(block.begin);
@@ -107,7 +86,7 @@ bool MemoryMap::Insert(Block block) {
 }
 
 std::optional<Block> MemoryMap::Remove(const void* begin, MemoryKind kind) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kMemoryMap));
   const auto found = blocks_.find(AddressOf(begin));
   if (found == blocks_.end() || found->second.kind != kind) return std::nullopt;
   const Block block = found->second;
@@ -118,7 +97,7 @@ std::optional<Block> MemoryMap::Remove(const void* begin, MemoryKind kind) {
 
 bool MemoryMap::MarkRegistered(const void* begin, uint64_t bytes) {
   constexpr size_t kPage = 4096;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kMemoryMap));
   const auto found = blocks_.find(AddressOf(begin));
   if (found == blocks_.end() || found->second.kind != MemoryKind::kPinned) return false;
   Block& block = found->second;
@@ -128,13 +107,13 @@ bool MemoryMap::MarkRegistered(const void* begin, uint64_t bytes) {
 }
 
 bool MemoryMap::UnmarkRegistered(const void* begin) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kMemoryMap));
   const auto found = blocks_.find(AddressOf(begin));
   return found != blocks_.end() && std::exchange(found->second.registered, false);
 }
 
 Place MemoryMap::Locate(const void* address) const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kMemoryMap));
   const Block* block = FindLocked(AddressOf(address));
   if (!block) return {};
   Place place{*block, 0};
@@ -151,18 +130,17 @@ Place MemoryMap::Locate(const void* address) const {
 }
 
 bool MemoryMap::IsFree(uintptr_t begin, size_t bytes) const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kMemoryMap));
   return IsFreeLocked(begin, bytes);
 }
 
 MemoryUsage MemoryMap::Usage(int device) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = usage_.find(device);
-  return found == usage_.end() ? MemoryUsage{} : found->second;
+  const std::lock_guard lock(LockOf(Lock::kMemoryMap));
+  return usage_[device];
 }
 
 void MemoryMap::Count(int device, int64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(LockOf(Lock::kMemoryMap));
   CountLocked(device, bytes);
 }
 
@@ -199,7 +177,16 @@ void MemoryMap::CountLocked(int device, int64_t bytes) {
   usage.peak = std::max(usage.peak, usage.current);
 }
 
-void ReleaseBlock(const Block& block) { PendingFrees::Get().Add(block); }
+BlockRelease::BlockRelease() {
+  Fence fence = Fence::Capture();
+  if (!fence.Done()) entry_.push_back({{}, std::move(fence)});
+}
+
+void BlockRelease::operator()(const Block& block) noexcept {
+  if (entry_.empty()) return GiveBack(block);
+  entry_.front().block = block;
+  PendingFrees::Get().Add(entry_);
+}
 
 size_t PendingFreeBytes() { return PendingFrees::Get().bytes(); }
 

@@ -24,7 +24,10 @@
 #include "aclnn/aclnn_base.h"
 #include "core/border.h"
 #include "core/error_text.h"
+#include "core/locks.h"
+#include "core/once.h"
 #include "core/product.h"
+#include "core/undo.h"
 #include "runtime/backends.h"
 #include "runtime/internal.h"
 
@@ -44,18 +47,16 @@ struct Hook {
   void* data;
 };
 
+// Guarded by kProcess.
 struct Process {
-  std::mutex mutex;
   uint64_t init_count = 0;
   std::optional<json> first_config;  // later ones must be the same
   std::string config_text;
   std::vector<Hook<aclInitCallbackFunc>> init_hooks;
   std::vector<Hook<aclFinalizeCallbackFunc>> finalize_hooks;
 };
-Process& ThisProcess() {
-  static auto* const process = new Process;
-  return *process;
-}
+Process& ThisProcess() { return TheOne<Process>(); }
+std::mutex& ProcessLock() { return LockOf(Lock::kProcess); }
 
 // --- configuration ---
 
@@ -170,7 +171,7 @@ void Apply(const Settings& settings) {
 void CountBack(bool was_first) {
   Process& process = ThisProcess();
   {
-    const std::lock_guard lock(process.mutex);
+    const std::lock_guard lock(ProcessLock());
     if (process.init_count > 0 && --process.init_count > 0) return;
     if (was_first) process.first_config.reset();
   }
@@ -191,7 +192,7 @@ Status Initialize(const char* function, const char* path, bool* repeated) {
   std::vector<Hook<aclInitCallbackFunc>> hooks;
   bool is_first = false;
   {
-    const std::lock_guard lock(process.mutex);
+    const std::lock_guard lock(ProcessLock());
     if (process.init_count > 0) {
       ++process.init_count;
       *repeated = true;
@@ -202,20 +203,21 @@ Status Initialize(const char* function, const char* path, bool* repeated) {
       return Fail(code::kAclInvalidParam, function,
                   "the configuration must be the same as in the first aclInit of this process");
     }
-    process.first_config = std::move(config);
-    process.config_text = text;
-    process.init_count = 1;
     hooks = process.init_hooks;
+    process.config_text = text;
+    process.first_config = std::move(config);
+    process.init_count = 1;
   }
+  Undo counted([&] { CountBack(is_first); });
   Apply(settings);
-  Status status = RunInitHooks(function, hooks, text);
-  if (!status.ok()) CountBack(is_first);
-  return status;
+  ANYACL_RETURN_IF_ERROR(RunInitHooks(function, hooks, text));
+  counted.Keep();
+  return Status();
 }
 
 bool CountRepeatedInit() {
   Process& process = ThisProcess();
-  const std::lock_guard lock(process.mutex);
+  const std::lock_guard lock(ProcessLock());
   if (process.init_count == 0) return false;
   ++process.init_count;
   return true;
@@ -225,15 +227,15 @@ Status Finalize(const char* function, uint64_t subtract, uint64_t* remaining) {
   Process& process = ThisProcess();
   std::vector<Hook<aclFinalizeCallbackFunc>> hooks;
   {
-    const std::lock_guard lock(process.mutex);
+    const std::lock_guard lock(ProcessLock());
     if (process.init_count == 0) {
       return Fail(code::kAclRepeatFinalize, function,
                   "acl is not initialised, or finalised already");
     }
+    if (process.init_count <= subtract) hooks = process.finalize_hooks;
     process.init_count -= std::min(process.init_count, subtract);
     if (remaining) *remaining = process.init_count;
     if (process.init_count > 0) return Status();
-    hooks = process.finalize_hooks;
   }
   // All of them run, and what aclInit set is taken back: nobody can finalise a second time.
   Status first;
@@ -249,7 +251,7 @@ Status Finalize(const char* function, uint64_t subtract, uint64_t* remaining) {
 template <class Function>
 Status RemoveHook(const char* name, std::vector<Hook<Function>>* hooks, int type,
                   Function function) {
-  const std::lock_guard lock(ThisProcess().mutex);
+  const std::lock_guard lock(ProcessLock());
   const auto found = std::find_if(hooks->begin(), hooks->end(), [&](const auto& hook) {
     return hook.type == type && hook.function == function;
   });
@@ -307,10 +309,10 @@ aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFu
     std::string text;
     {
       Process& process = ThisProcess();
-      const std::lock_guard lock(process.mutex);
+      const std::lock_guard lock(ProcessLock());
+      text = process.config_text;
       process.init_hooks.push_back(hook);
       if (process.init_count == 0) return Status();
-      text = process.config_text;
     }
     return RunInitHooks(kName, {hook}, text);
   });
@@ -327,8 +329,9 @@ aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCa
   constexpr const char* kName = "aclFinalizeCallbackRegister";
   return AclBorder(kName, [&]() -> Status {
     if (!cbFunc) return Fail(code::kAclInvalidParam, kName, "cbFunc must not be null");
-    const std::lock_guard lock(ThisProcess().mutex);
-    ThisProcess().finalize_hooks.push_back({Number(type), cbFunc, userData});
+    Process& process = ThisProcess();
+    const std::lock_guard lock(ProcessLock());
+    process.finalize_hooks.push_back({Number(type), cbFunc, userData});
     return Status();
   });
 }

@@ -2,12 +2,13 @@
 // Copyright The AnyACL Authors
 #include "runtime/stream.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 
 #include "core/codes.h"
 #include "core/handle_table.h"
+#include "core/locks.h"
+#include "core/once.h"
+#include "core/undo.h"
 #include "runtime/capture.h"
 #include "runtime/internal.h"
 #include "runtime/memory.h"
@@ -24,57 +25,33 @@ struct Entry {
 };
 using Table = HandleTable<Entry, HandleKind::kStream>;
 
-Table& Streams() {
-  static Table* const table = new Table;
-  return *table;
-}
+Table& Streams() { return TheOne<Table>(); }
 
 std::atomic<Stream*> first_stream{nullptr};
 std::atomic<int32_t> next_id{0};
 
-std::vector<Stream*>& Spares() {
-  static auto* const spares = new std::vector<Stream*>;
-  return *spares;
-}
+Stream* first_spare = nullptr;  // guarded by kSpareStreams
 
-void LockForFork() {
-  DeviceMutex().lock();
-  SpareStreamMutex().lock();
-  ReportMutex().lock();
-  MemoryMap::Get().mutex().lock();
-}
-
-void UnlockInParent() {
-  MemoryMap::Get().mutex().unlock();
-  ReportMutex().unlock();
-  SpareStreamMutex().unlock();
-  DeviceMutex().unlock();
-}
-
-void UnlockInChild() {
-  UnlockInParent();
-  RenewReportCondition();
-  for (Stream* s = Stream::First(); s; s = s->next()) s->AfterFork();
-}
-
-void InstallForkHandlers() {
-  static const int installed = pthread_atfork(LockForFork, UnlockInParent, UnlockInChild);
-  (void)installed;
-}
-
-Stream* TakeSpare() {
-  const std::lock_guard lock(SpareStreamMutex());
-  if (Spares().empty()) return nullptr;
-  Stream* stream = Spares().back();
-  Spares().pop_back();
-  return stream;
-}
+[[maybe_unused]] const int mends = [] {
+  InForkedChild(Lock::kStreams, [] {
+    for (Stream* s = Stream::First(); s; s = s->next()) s->AfterFork();
+  });
+  return 0;
+}();
 
 }  // namespace
 
-std::mutex& SpareStreamMutex() {
-  static auto* const mutex = new std::mutex;
-  return *mutex;
+Stream* Stream::TakeSpare() {
+  const std::lock_guard lock(LockOf(Lock::kSpareStreams));
+  Stream* const stream = first_spare;
+  if (stream) first_spare = stream->next_spare_;
+  return stream;
+}
+
+void Stream::Ended() noexcept {
+  const std::lock_guard lock(LockOf(Lock::kSpareStreams));
+  next_spare_ = first_spare;
+  first_spare = this;
 }
 
 Stream* Stream::First() { return first_stream.load(std::memory_order_acquire); }
@@ -104,7 +81,7 @@ Status Stream::Submit(const Work& work, Where where, uint64_t* sequence) {
 Status Stream::Open(const Settings& settings) {
   ANYACL_RETURN_IF_ERROR(engine_.Open(settings.device, settings.priority));
   {
-    const std::lock_guard lock(state_);
+    const std::lock_guard lock(LockOf(Lock::kStreams, this));
     settings_ = settings;
     failure_ = Failure();
   }
@@ -116,18 +93,18 @@ Status Stream::Open(const Settings& settings) {
 }
 
 Stream::Settings Stream::settings() const {
-  const std::lock_guard lock(state_);
+  const std::lock_guard lock(LockOf(Lock::kStreams, this));
   return settings_;
 }
 
 void Stream::Abort(int32_t code, const char* reason) {
   {
-    const std::lock_guard lock(state_);  // first: whoever the drop wakes must find it
+    const std::lock_guard lock(LockOf(Lock::kStreams, this));  // first: whoever the drop wakes must find it
     failure_ = {code, reason, 0, {}};
   }
   const uint64_t first = DropQueued();
   {
-    const std::lock_guard lock(state_);
+    const std::lock_guard lock(LockOf(Lock::kStreams, this));
     if (failure_.code == code) failure_.sequence = first;
   }
   WakeBlockedWork();
@@ -142,7 +119,7 @@ void Stream::Stop(int32_t code) {
 void Stream::WorkFailed(const char* label, int32_t code, uint64_t sequence, std::string detail) {
   bool stop = false;
   {
-    const std::lock_guard lock(state_);
+    const std::lock_guard lock(LockOf(Lock::kStreams, this));
     if (failure_.code == 0) failure_ = {code, label, sequence, std::move(detail)};
     stop = settings_.failure_mode == kStopOnFailure;
   }
@@ -156,7 +133,7 @@ void Stream::WorkFailed(const char* label, int32_t code, uint64_t sequence, std:
 Status Stream::TakeFailure(const char* function, uint64_t up_to) {
   Failure failure;
   {
-    const std::lock_guard lock(state_);
+    const std::lock_guard lock(LockOf(Lock::kStreams, this));
     if (failure_.code != 0 && failure_.sequence <= up_to) std::swap(failure, failure_);
   }
   if (failure.code != 0) [[unlikely]] {
@@ -170,7 +147,6 @@ Status Stream::TakeFailure(const char* function, uint64_t up_to) {
 }
 
 void Stream::AfterFork() {
-  new (&state_) std::mutex;
   capture_.store(nullptr, std::memory_order_relaxed);
   engine_.ForgetQueue();
 }
@@ -216,28 +192,27 @@ Status ResolveForSubmit(const char* function, const void* handle, Stream** strea
 }
 
 Status CreateStream(const char* function, const Stream::Settings& settings, Stream** result) {
-  InstallForkHandlers();
-  Entry* entry = nullptr;
-  const bool room = TakeResource(Resource::kStream, settings.device);
-  void* const handle = room ? Streams().Create(&entry) : nullptr;
-  if (!handle) {
-    if (room) ReturnResource(Resource::kStream, settings.device);
+  if (!TakeResource(Resource::kStream, settings.device)) {
     return Fail(code::kRtNoStreamResource, function, "too many streams are alive on device {}",
                 settings.device);
   }
-  Stream* stream = TakeSpare();
+  Undo taken([&] { ReturnResource(Resource::kStream, settings.device); });
+  Table::Created entry(Streams());
+  if (!entry) return Fail(code::kRtNoStreamResource, function, "too many streams are alive");
+  Stream* stream = Stream::TakeSpare();
   if (!stream) {
     stream = new Stream(CurrentBackend());
     stream->Register();
   }
+  Undo made([&] { stream->Ended(); });
   if (Status status = stream->Open(settings); !status.ok()) {
-    Streams().Destroy(handle);
-    ReturnResource(Resource::kStream, settings.device);
-    stream->Ended();
     return Fail(status.code(), function, "{}", status.message());
   }
-  stream->set_handle(handle);
+  stream->set_handle(entry.handle());
   entry->stream.store(stream, std::memory_order_release);
+  made.Keep();
+  entry.Keep();
+  taken.Keep();
   *result = stream;
   return Status();
 }
@@ -259,11 +234,6 @@ bool EndStream(const void* handle, PendingWork pending) {
   stream->LeaveContext();
   stream->Close();
   return true;
-}
-
-void Stream::Ended() {
-  const std::lock_guard lock(SpareStreamMutex());
-  Spares().push_back(this);
 }
 
 bool WaitAllStreams(int device, Deadline deadline) {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/locks.h"
 #include "core/status.h"
 #include "runtime/engine.h"
 
@@ -73,6 +74,8 @@ class Stream final : public StreamHooks {
 
   // In a forked child: the worker and everything queued are gone.
   void AfterFork();
+  // A stream whose life has ended, or null. It is nobody else's then.
+  static Stream* TakeSpare();
 
   Context* context() const { return context_.load(std::memory_order_relaxed); }
   int device() const { return device_.load(std::memory_order_relaxed); }
@@ -84,7 +87,7 @@ class Stream final : public StreamHooks {
   Settings settings() const;
   template <class Change>
   auto Update(Change&& change) {
-    const std::lock_guard lock(state_);
+    const std::lock_guard lock(LockOf(Lock::kStreams, this));
     return change(settings_);
   }
 
@@ -94,7 +97,7 @@ class Stream final : public StreamHooks {
   // Remembers the failure, runs the exception callbacks, and stops the context when the stream's failure
   // mode says so.
   void WorkFailed(const char* label, int32_t code, uint64_t sequence, std::string detail) override;
-  void Ended() override;
+  void Ended() noexcept override;
 
   // The failure of work up to that number, once; ok when there was none.
   Status TakeFailure(const char* function, uint64_t up_to);
@@ -111,6 +114,7 @@ class Stream final : public StreamHooks {
   static const Stream* OfThisThread();
   // The one that runs work which was put on `submitted`: another one when it was captured and is being replayed.
   static const Stream& RunnerOf(const Stream& submitted) {
+    if (submitted.OnOwnThread()) return submitted;
     const Stream* const here = OfThisThread();
     return here ? *here : submitted;
   }
@@ -137,8 +141,9 @@ class Stream final : public StreamHooks {
   std::atomic<void*> handle_{nullptr};
   Stream* next_ = nullptr;
 
-  mutable std::mutex state_;  // guards the two below
-  Settings settings_;
+  Stream* next_spare_ = nullptr;  // guarded by kSpareStreams
+
+  Settings settings_;  // these two are guarded by kStreams
   Failure failure_;
 };
 

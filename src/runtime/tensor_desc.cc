@@ -11,7 +11,9 @@
 #include "acl/acl_base_mdl.h"
 #include "core/border.h"
 #include "core/dtype.h"
+#include "core/tensor.h"
 #include "core/handle_table.h"
+#include "core/once.h"
 #include "runtime/internal.h"
 
 namespace anyacl::runtime {
@@ -34,10 +36,7 @@ struct TensorDesc {
 };
 using TensorDescs = HandleTable<TensorDesc, HandleKind::kTensorDesc>;
 
-TensorDescs& Descs() {
-  static TensorDescs* const descs = new TensorDescs;
-  return *descs;
-}
+TensorDescs& Descs() { return TheOne<TensorDescs>(); }
 
 // Pinned: another thread may destroy it meanwhile.
 using FoundDesc = TensorDescs::Pinned;
@@ -54,6 +53,9 @@ Status FindDesc(const char* function, const aclTensorDesc* handle, FoundDesc* de
 Status CheckDims(const char* function, int count, const int64_t* dims) {
   if (count < 0) {
     return Fail(code::kAclInvalidParam, function, "numDims must not be negative, got {}", count);
+  }
+  if (count > kMaxRank) {  // not read: it can only be a mistake
+    return Fail(code::kAclInvalidParam, function, "numDims must be at most {}, got {}", kMaxRank, count);
   }
   return count > 0 ? RequireNotNull(function, "dims", dims) : Status();
 }
@@ -169,14 +171,16 @@ aclError aclSetTensorShapeRange(aclTensorDesc* desc, size_t dimsCount,
     FoundDesc found;
     ANYACL_RETURN_IF_ERROR(FindDesc(kName, desc, &found));
     if (dimsCount > 0) ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "dimsRange", dimsRange));
+    if (dimsCount > kMaxRank) {
+      return Fail(code::kAclInvalidParam, kName, "dimsCount must be at most {}, got {}", kMaxRank, dimsCount);
+    }
     if (!found->has_unknown_rank() && dimsCount != found->dims.size()) {
       return Fail(code::kAclInvalidParam, kName, "dimsCount must be the rank {}, got {}",
                   found->dims.size(), dimsCount);
     }
-    found->dim_ranges.clear();
-    for (size_t i = 0; i < dimsCount; ++i) {
-      found->dim_ranges.push_back({dimsRange[i][0], dimsRange[i][1]});
-    }
+    std::vector<std::array<int64_t, ACL_TENSOR_SHAPE_RANGE_NUM>> ranges;
+    for (size_t i = 0; i < dimsCount; ++i) ranges.push_back({dimsRange[i][0], dimsRange[i][1]});
+    found->dim_ranges = std::move(ranges);
     return Status();
   });
 }

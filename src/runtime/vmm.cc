@@ -11,6 +11,9 @@
 #include "acl/acl_rt.h"
 #include "core/border.h"
 #include "core/handle_table.h"
+#include "core/locks.h"
+#include "core/once.h"
+#include "core/undo.h"
 #include "runtime/context.h"
 #include "runtime/internal.h"
 #include "runtime/memory.h"
@@ -44,14 +47,11 @@ struct Reservation {
   DeviceMemory* memory = nullptr;
 };
 
-// One lock over all of it: these calls are rare and slow anyway.
+// One lock, kMappings, over all of it: these calls are rare and slow anyway.
 struct State {
-  static State& Get() {
-    static State* const state = new State;
-    return *state;
-  }
+  static State& Get() { return TheOne<State>(); }
+  static std::mutex& Mutex() { return LockOf(Lock::kMappings); }
 
-  std::mutex mutex;
   std::map<uintptr_t, Reservation> reservations;
   std::map<uintptr_t, std::shared_ptr<Physical>> mappings;
   HandleTable<std::shared_ptr<Physical>, HandleKind::kPhysicalMemory> handles;
@@ -134,9 +134,11 @@ Status Reserve(const char* function, void** out, size_t size, size_t alignment, 
   if (!range) {
     return Fail(code::kRtOutOfMemory, function, "no range of {} addresses is free", size);
   }
+  Undo unknown([&] { memory.ReleaseRange(range, size); });
   State& state = State::Get();
-  const std::lock_guard lock(state.mutex);
+  const std::lock_guard lock(State::Mutex());
   state.reservations[AddressOf(range)] = {size, &memory};
+  unknown.Keep();
   *out = range;
   return Status();
 }
@@ -144,7 +146,7 @@ Status Reserve(const char* function, void** out, size_t size, size_t alignment, 
 Status Release(const char* function, void* range) {
   ANYACL_RETURN_IF_ERROR(RequireNotNull(function, "virPtr", range));
   State& state = State::Get();
-  const std::lock_guard lock(state.mutex);
+  const std::lock_guard lock(State::Mutex());
   const auto found = state.reservations.find(AddressOf(range));
   if (found == state.reservations.end()) {
     return Fail(code::kRtParamInvalid, function,
@@ -184,11 +186,12 @@ Status MallocPhysical(const char* function, aclrtDrvMemHandle* handle, size_t si
   MemoryMap::Get().Count(physical->device, static_cast<int64_t>(size));
 
   State& state = State::Get();
-  const std::lock_guard lock(state.mutex);
+  const std::lock_guard lock(State::Mutex());
   std::shared_ptr<Physical>* slot = nullptr;
-  *handle = state.handles.Create(&slot);
-  if (!*handle) return Fail(code::kRtOutOfMemory, function, "too many handles are alive");
+  void* const made = state.handles.Create(&slot);
+  if (!made) return Fail(code::kRtOutOfMemory, function, "too many handles are alive");
   *slot = physical;
+  *handle = made;
   return Status();
 }
 
@@ -199,7 +202,7 @@ Status MapMem(const char* function, void* address, size_t size, size_t offset,
   ANYACL_RETURN_IF_ERROR(RequireSize(function, size));
   ANYACL_RETURN_IF_ERROR(RequireZero(function, "flags", flags));
   State& state = State::Get();
-  const std::lock_guard lock(state.mutex);
+  const std::lock_guard lock(State::Mutex());
   const std::shared_ptr<Physical>* slot = state.handles.Get(handle);
   if (!slot) {
     return Fail(code::kRtInvalidHandle, function, "handle must be live physical memory, got {}",
@@ -224,12 +227,16 @@ Status MapMem(const char* function, void* address, size_t size, size_t offset,
     return Fail(code::kRtParamInvalid, function, "virPtr must not be mapped already, got {}",
                 address);
   }
+  state.mappings[begin] = physical;
+  Undo listed([&] { state.mappings.erase(begin); });
+  MemoryMap::Get().Insert(
+      {MemoryKind::kMapped, begin, size, size, physical->device, physical->memory});
+  Undo inserted([&] { MemoryMap::Get().Remove(address, MemoryKind::kMapped); });
   if (!physical->memory->Map(address, size, physical->id, offset)) {
     return Fail(code::kRtOutOfMemory, function, "the system refused to map {} bytes", size);
   }
-  MemoryMap::Get().Insert(
-      {MemoryKind::kMapped, begin, size, size, physical->device, physical->memory});
-  state.mappings[begin] = physical;
+  listed.Keep();
+  inserted.Keep();
   return Status();
 }
 
@@ -238,7 +245,7 @@ Status UnmapMem(const char* function, void* address) {
   // Unlike freed memory the range cannot stay for a while: the caller may map something else there.
   if (MemoryMap::Get().Locate(address).is_device()) WaitAllStreams(kAllDevices);
   State& state = State::Get();
-  const std::lock_guard lock(state.mutex);
+  const std::lock_guard lock(State::Mutex());
   const std::optional<Block> block = MemoryMap::Get().Remove(address, MemoryKind::kMapped);
   if (!block) {
     return Fail(code::kRtParamInvalid, function,
@@ -259,7 +266,7 @@ aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t alignment, vo
                                 uint64_t flags) {
   return AclBorder("aclrtReserveMemAddress", [&]() -> Status {
     return Reserve("aclrtReserveMemAddress", virPtr, size, alignment, expectPtr, flags);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtReleaseMemAddress(void* virPtr) {
@@ -271,7 +278,7 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t size,
                              const aclrtPhysicalMemProp* prop, uint64_t flags) {
   return AclBorder("aclrtMallocPhysical", [&]() -> Status {
     return MallocPhysical("aclrtMallocPhysical", handle, size, prop, flags);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtFreePhysical(aclrtDrvMemHandle handle) {
@@ -279,7 +286,7 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle) {
   return AclBorder(kName, [&]() -> Status {
     ANYACL_RETURN_IF_ERROR(RequireNotNull(kName, "handle", handle));
     State& state = State::Get();
-    const std::lock_guard lock(state.mutex);
+    const std::lock_guard lock(State::Mutex());
     if (state.handles.Destroy(handle)) return Status();
     return Fail(code::kRtInvalidHandle, kName, "handle must be live physical memory, got {}",
                 handle);
@@ -290,7 +297,7 @@ aclError aclrtMapMem(void* virPtr, size_t size, size_t offset, aclrtDrvMemHandle
                      uint64_t flags) {
   return AclBorder("aclrtMapMem", [&]() -> Status {
     return MapMem("aclrtMapMem", virPtr, size, offset, handle, flags);
-  });
+  }, kMemoryBorder);
 }
 
 aclError aclrtUnmapMem(void* virPtr) {

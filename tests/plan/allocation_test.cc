@@ -4,80 +4,24 @@
 // Phase 2 allocates nothing: this program counts every allocation of the process, on every thread.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
+#include "allocator.h"
 #include "harness/call.h"
 #include "harness/cases.h"
 #include "harness/session.h"
 #include "operators_with_cases.h"
 #include "plan/elu_call.h"
 
-namespace {
-std::atomic<bool> counting{false};
-std::atomic<int64_t> allocations{0};
-
-void Count() {
-  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
-}
-}  // namespace
-
-// The sanitizers have their own malloc, which must stay; operator new is counted there too.
-#if defined(ANYACL_SANITIZE_address) || defined(ANYACL_SANITIZE_thread)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // new and delete below do match
-void* operator new(size_t bytes) {
-  Count();
-  if (void* const memory = std::malloc(bytes ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new[](size_t bytes) { return operator new(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-#else
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-
-void* malloc(size_t bytes) noexcept {
-  Count();
-  return __libc_malloc(bytes);
-}
-void* calloc(size_t count, size_t bytes) noexcept {
-  Count();
-  return __libc_calloc(count, bytes);
-}
-void* realloc(void* memory, size_t bytes) noexcept {
-  Count();
-  return __libc_realloc(memory, bytes);
-}
-void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
-  Count();
-  return __libc_memalign(alignment, bytes);
-}
-int posix_memalign(void** memory, size_t alignment, size_t bytes) noexcept {
-  Count();
-  *memory = __libc_memalign(alignment, bytes);
-  return *memory ? 0 : 12;
-}
-}
-#endif
-
 namespace anyacl {
 namespace {
 
 template <class Body>
 int64_t AllocationsOf(Body&& body) {
-  allocations = 0;
-  counting = true;
+  allocator::Refuse(0, true);
+  const allocator::Watch watch;
   body();
-  counting = false;
-  return allocations;
+  return allocator::Made();
 }
 
 TEST(Allocation, TheCounterCounts) {
