@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -364,6 +365,7 @@ void OracleGridSamplerBackward(HostCall& call) {
   const std::vector<bool> mask = call.Bools("outputMask");
   Host to_image{dx.dtype, dx.dims, std::vector<Number>(image.size()), {}}, to_grid{dg.dtype, dg.dims, std::vector<Number>(grid.size()), {}};
   ForSamples(SamplerOf(call), image, grid, IsLast(call), [&](int64_t from, int64_t sample, int64_t place, const std::vector<Real>& factors) {
+    if (from < 0) throw std::invalid_argument("no sample of the gradient has coordinates that are no numbers");
     to_image[from] += dy.real(sample) * factors[0];
     for (int axis = 0; axis < axes; ++axis) to_grid[place * axes + axis] += dy.real(sample) * image.real(from) * factors[axis + 1];
   });
