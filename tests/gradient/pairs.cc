@@ -149,6 +149,11 @@ std::vector<Pair> Activations() {
     call.push_back(Out(DType::kF64, dims));
     pairs.push_back({row.forward, row.backward, call, {{"gradOutput", "out"}}, {{row.result, "self"}}, row.same, row.others});
   }
+  for (const Dims& slopes : {Dims{1}, Dims{5}}) {
+    pairs.push_back({"aclnnPrelu", "aclnnPreluBackward",
+                     {In(DType::kF64, {4, 5, 3}, Between(-5, 5)), In(DType::kF64, slopes), Out(DType::kF64, {4, 5, 3})},
+                     {{"gradOutput", "out"}}, {{"gradInput", "self"}, {"gradWeight", "weight"}}});
+  }
   return pairs;
 }
 
