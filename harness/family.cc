@@ -451,7 +451,7 @@ void LiveCall::MakeHandles() {
     const Tensor& t = state.tensor;
     state.handle = aclCreateTensor(t.dims.begin(), t.rank(), static_cast<aclDataType>(t.dtype), t.strides.begin(), t.offset,
                                    static_cast<aclFormat>(t.format), t.storage.begin(), t.storage.rank(),
-                                   tensors[state.memory].cells ? tensors[state.memory].cells->payload() : nullptr);
+                                   tensors[state.memory].cells && !t.empty() ? tensors[state.memory].cells->payload() : nullptr);
     Made(state.handle);
   }
   destroy_.assign(raw_.size(), nullptr);

@@ -143,7 +143,7 @@ void PlanBuilder::BindDirect(const Slot& slot, uint16_t group) {
                            .tensor = index,
                            .offset = t.offset * static_cast<int64_t>(SizeOf(t.dtype)),
                            .bytes = bound_[index].span.reach});
-  plan_.tensors[index].needs_memory = true;
+  plan_.tensors[index].needs_memory |= !t.empty();  // elements of none may lie at null
 }
 
 // `dense`: strides in the workspace.
@@ -165,7 +165,7 @@ void PlanBuilder::BindPacked(const Slot& slot, const Dims& dense) {
   };
   if (plan_.tensors[index].is_read) pack(false);
   if (plan_.tensors[index].is_written) pack(true);
-  plan_.tensors[index].needs_memory = true;
+  plan_.tensors[index].needs_memory |= !t.empty();  // elements of none may lie at null
 }
 
 // True when writing this output in place could change what the kernel still has to read or another
@@ -256,7 +256,7 @@ void PlanBuilder::BindOperand(const Operand& operand, const void* member) {
                       .tensor = operand.index,
                       .offset = t.offset * static_cast<int64_t>(SizeOf(t.dtype)) + operand.offset,
                       .bytes = operand.bytes});
-  plan_.tensors[operand.index].needs_memory = true;
+  plan_.tensors[operand.index].needs_memory |= !t.empty();  // elements of none may lie at null
 }
 
 void PlanBuilder::Bind(const Operand& operand, View& member) {

@@ -316,30 +316,35 @@ def numbers(result):
 
 
 def compare_distributions(produce, first):
-    """Two-sample Kolmogorov-Smirnov test over repeated calls, at a level of one in a million."""
+    """Two-sample Kolmogorov-Smirnov distance over repeated calls. Numbers of one call may hang together (a channel that is
+    dropped as a whole), so what chance allows is measured, by dealing the calls out anew, not only computed."""
     import torch
     shapes = [(t.dtype, t.shape) for t in flat(first["cpu"]) if isinstance(t, torch.Tensor)]
     if shapes != [(t.dtype, t.shape) for t in flat(first["npu"]) if isinstance(t, torch.Tensor)]:
         if not any(0 in shape or len(shape) == 1 for _, shape in shapes):  # sizes may be random, too
             raise Different(SHAPE, f"results are {[describe(t) for t in flat(first['npu'])]}")
-    drawn = {}
-    for device in ("cpu", "npu"):
-        rows, count = [], 0
-        for _ in range(60):
-            rows.append(numbers(produce(device)))
-            count += rows[-1].numel()
-            if count > 20000:
-                break
-        drawn[device] = torch.cat(rows).nan_to_num()
-    a, b = drawn["cpu"].sort()[0], drawn["npu"].sort()[0]
-    if not a.numel() or not b.numel():
+    calls = {"cpu": [], "npu": []}
+    for device, rows in calls.items():
+        while len(rows) < 30 or (len(rows) < 60 and sum(row.numel() for row in rows) < 20000):
+            rows.append(numbers(produce(device)).nan_to_num())
+    rows = calls["cpu"] + calls["npu"]
+    everything = torch.cat(rows).sort()[0]
+    if not everything.numel():
         return
-    everything = torch.cat([a, b]).unique()
-    apart = (torch.searchsorted(a, everything, right=True) / a.numel()
-             - torch.searchsorted(b, everything, right=True) / b.numel()).abs().max().item()
-    allowed = 2.69 * ((a.numel() + b.numel()) / (a.numel() * b.numel())) ** 0.5
+    places = everything[torch.linspace(0, everything.numel() - 1, 500).long()].unique()
+    below = torch.stack([torch.searchsorted(row.sort()[0], places, right=True) for row in rows]).double()
+    counts = torch.tensor([row.numel() for row in rows]).double()
+
+    def distance(order):
+        a, b = order[:len(calls["cpu"])], order[len(calls["cpu"]):]
+        return (below[a].sum(0) / counts[a].sum() - below[b].sum(0) / counts[b].sum()).abs().max().item()
+    if any(sum(row.numel() for row in part) == 0 for part in calls.values()):
+        return
+    apart = distance(torch.arange(len(rows)))
+    dealt = torch.Generator().manual_seed(1)
+    allowed = 1.5 * max(distance(torch.randperm(len(rows), generator=dealt)) for _ in range(200))
     if apart > allowed:
-        raise Different(VALUE, f"another distribution: distance {apart:.3g}, allowed {allowed:.3g} for {b.numel()} numbers")
+        raise Different(VALUE, f"another distribution: distance {apart:.3g}, allowed {allowed:.3g} for {len(rows)} calls")
 
 
 def is_random(a, b):
@@ -374,7 +379,13 @@ def check_sample(info, sample, direction, dtype, calls):
     elif is_random(wanted, again):
         compare_distributions(produce, {"cpu": wanted, "npu": got})
     else:
-        compare(got, wanted, others, HALF_A_PLACE if direction == "gradient" else 0.0)
+        try:
+            compare(got, wanted, others, HALF_A_PLACE if direction == "gradient" else 0.0)
+        except Different:
+            # Two draws of few numbers may be equal by chance; a dozen are not.
+            if not any(is_random(wanted, produce("cpu")) for _ in range(12)):
+                raise
+            compare_distributions(produce, {"cpu": wanted, "npu": got})
     return True
 
 
