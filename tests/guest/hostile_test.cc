@@ -280,7 +280,7 @@ TEST_F(HostileTest, OneThingAbsurd) {
   for (const Operator* op : Operators()) {
     const harness::Subject* const subject = harness::FindSubject(op->contract.op());
     if (!subject) continue;
-    for (const CallSpec& valid : ShortCalls(*op, *subject, 2)) {
+    for (const CallSpec& valid : ShortCalls(*op, *subject, kSanitized ? 1 : 4)) {
       for (const Change& change : Changes(*op, valid).All()) Try(*op, change.call, change.text, LooseCall::Fill::kSmall);
     }
   }
