@@ -153,6 +153,7 @@ bool ShareBytes(const Tensor& a, const Tensor& b) {
   const Span of_a = SpanOf(a), of_b = SpanOf(b);
   if (!of_a.Meets(of_b)) return false;
   const int64_t size_a = static_cast<int64_t>(SizeOf(a.dtype)), size_b = static_cast<int64_t>(SizeOf(b.dtype));
+  if (size_a == 0 || size_b == 0) return false;  // dtypes without elements in memory
   FactorSearch search;
   for (int i = 0; i < a.rank(); ++i) {
     if (a.dims[i] > 1 && a.strides[i] != 0) search.Add(a.strides[i] * size_a, 0, a.dims[i] - 1);

@@ -3,6 +3,7 @@
 #include "fuzz/border_fuzz.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "aclnn/aclnn_base.h"
 #include "core/tensor.h"
 #include "harness/cases.h"
+#include "harness/family.h"
 #include "operators_with_cases.h"
 
 namespace anyacl::fuzz {
@@ -98,6 +100,8 @@ class World {
     for (const auto& [handle, info] : tensors_) aclDestroyTensor(Cast<aclTensor>(handle));
     for (void* scalar : scalars_) aclDestroyScalar(Cast<aclScalar>(scalar));
     for (void* array : arrays_) aclDestroyIntArray(Cast<aclIntArray>(array));
+    for (void* list : scalar_lists_) aclDestroyScalarList(Cast<aclScalarList>(list));
+    for (void* array : float_arrays_) aclDestroyFloatArray(Cast<aclFloatArray>(array));
     for (void* mask : masks_) aclDestroyBoolArray(Cast<aclBoolArray>(mask));
     for (void* event : events_) aclrtDestroyEvent(event);
     for (void* stream : streams_) aclrtDestroyStream(stream);
@@ -388,12 +392,16 @@ class World {
       } else if (arg.is_tensor_list()) {
         args[i].handle = Pick(lists_);
         tame = false;  // nobody wrote down what is in it
+      } else if (arg.kind == contract::ArgKind::kScalarList) {
+        args[i].handle = Pick(scalar_lists_);
       } else if (arg.kind == contract::ArgKind::kString) {
         args[i].handle = in_.Chance(4) ? nullptr : "none";
       } else if (arg.kind == contract::ArgKind::kScalar) {
         args[i].handle = Pick(scalars_);
       } else if (arg.is_array()) {
-        args[i].handle = arg.kind == contract::ArgKind::kBoolArray ? Pick(masks_) : Pick(arrays_);
+        args[i].handle = Pick(arg.kind == contract::ArgKind::kBoolArray    ? masks_
+                              : arg.kind == contract::ArgKind::kFloatArray ? float_arrays_
+                                                                           : arrays_);
       }
       args[i].integer = in_.Number();
       args[i].real = static_cast<double>(in_.Byte()) / 16 - 4;
@@ -477,55 +485,190 @@ class World {
     }
   }
 
-  // A valid call from its objects to its end, because chance alone seldom makes one.
+  // A valid call from its objects to its end, because chance alone seldom makes one; or nearly valid.
   void CompleteCall() {
-    static const std::vector<const Operator*> operators = OperatorsWithCases();
-    const Operator& op = *in_.AnyOf(std::span<const Operator* const>(operators));
-    const harness::OperatorCases& cases = harness::CasesOf(op.contract.op());
-    const auto& types = cases.types[in_.Below(static_cast<int>(cases.types.size()))];
-    harness::Random random(in_.Word());
-    const contract::CallSpec spec = harness::MakeRandomCall(cases, types, random);
+    const Operator* op = nullptr;
+    contract::CallSpec spec;
+    if (in_.Chance(4)) {
+      op = in_.AnyOf(std::span<const Operator* const>(WithCases()));
+      const harness::OperatorCases& cases = harness::CasesOf(op->contract.op());
+      const auto& types = cases.types[in_.Below(static_cast<int>(cases.types.size()))];
+      harness::Random random(in_.Word());
+      spec = harness::MakeRandomCall(cases, types, random);
+      AnyStrides(&spec);
+    } else {
+      op = in_.AnyOf(Operators());
+      const std::vector<contract::CallSpec>& samples = SamplesOf(*op);
+      if (samples.empty()) return;
+      spec = in_.AnyOf(std::span<const contract::CallSpec>(samples));
+      if (in_.Chance(3)) AnyStrides(&spec);
+      for (int changes = in_.Below(3); changes > 0; --changes) Change(*op, &spec);
+    }
+    if (in_.Chance(2)) FillMemory();
     std::vector<RawArg> args(spec.args.size());
     bool tame = true;
     for (size_t i = 0; i < args.size(); ++i) {
       const contract::ArgSpec& arg = spec.args[i];
       args[i].integer = arg.integer;
-      args[i].flag = in_.Chance(2);
-      if (!arg.null) args[i].handle = MakeHandle(op.contract.args()[i], arg, &tame);
+      args[i].real = arg.real;
+      args[i].flag = in_.Chance(2) ? arg.flag : in_.Chance(2);
+      if (!arg.null) args[i].handle = MakeHandle(op->contract.args()[i], arg, &tame);
     }
-    Plan(op, args, tame);
+    Plan(*op, args, tame);
     PhaseTwo();
   }
 
-  const void* MakeHandle(const contract::Arg& arg, const contract::ArgSpec& spec, bool* tame) {
-    if (arg.is_tensor()) {
-      return MakeView(spec.tensor.dims, static_cast<aclDataType>(spec.tensor.dtype), tame);
-    }
-    if (arg.kind == contract::ArgKind::kScalar) {
-      float value = static_cast<float>(in_.Byte()) / 32;
-      return *scalars_.insert(aclCreateScalar(&value, ACL_FLOAT)).first;
-    }
-    if (arg.kind != contract::ArgKind::kBoolArray) return nullptr;
-    const auto* const bits = reinterpret_cast<const bool*>(spec.bools.values.data());
-    return *masks_.insert(aclCreateBoolArray(bits, spec.bools.values.size())).first;
+  static const std::vector<const Operator*>& WithCases() {
+    static const std::vector<const Operator*> operators = OperatorsWithCases();
+    return operators;
   }
 
-  aclTensor* MakeView(const Dims& dims, aclDataType dtype, bool* tame) {
-    Shape s;
-    s.dims = dims;
-    s.dtype = dtype;
-    s.strides = ContiguousStrides(dims);
-    for (int i = 0; i < dims.rank(); ++i) {
-      if (in_.Chance(3)) s.strides[i] = in_.Below(40);
+  // The short calls among those its family tests it with.
+  static const std::vector<contract::CallSpec>& SamplesOf(const Operator& op) {
+    static std::map<const Operator*, std::vector<contract::CallSpec>> all;
+    const auto [at, is_new] = all.try_emplace(&op);
+    const harness::Subject* const subject = is_new ? harness::FindSubject(op.contract.op()) : nullptr;
+    if (!subject) return at->second;
+    harness::Calls calls(op);
+    subject->sample(calls);
+    for (const harness::TestCall& call : calls.all()) {
+      contract::CallSpec spec;
+      int64_t most = 0;
+      for (const harness::TestArg& arg : call.args) {
+        spec.args.push_back(arg.spec);
+        if (arg.spec.tensor.dtype != DType::kUndefined) most = std::max(most, arg.spec.tensor.numel());
+        for (const Tensor& t : arg.spec.tensors) most = std::max(most, t.numel());
+      }
+      if (most <= kMaxElements / 4) at->second.push_back(std::move(spec));
     }
-    s.offset = in_.Chance(3) ? in_.Below(9) : 0;
+    return at->second;
+  }
+
+  void AnyStrides(contract::CallSpec* spec) {
+    for (contract::ArgSpec& arg : spec->args) {
+      AnyStrides(&arg.tensor);
+      for (Tensor& t : arg.tensors) AnyStrides(&t);
+    }
+  }
+  void AnyStrides(Tensor* t) {
+    for (int i = 0; i < t->rank(); ++i) {
+      if (in_.Chance(3)) t->strides[i] = in_.Below(40);
+    }
+    t->offset = in_.Chance(3) ? in_.Below(9) : 0;
+  }
+
+  void Change(const Operator& op, contract::CallSpec* spec) {
+    const size_t at = static_cast<size_t>(in_.Byte()) % std::max<size_t>(spec->args.size(), 1);
+    if (at >= spec->args.size()) return;
+    contract::ArgSpec& arg = spec->args[at];
+    const contract::Arg& role = op.contract.args()[at];
+    if (in_.Chance(16)) arg.null = true;
+    arg.integer = in_.Chance(2) ? in_.Number() : -in_.Number();
+    arg.real = in_.Chance(4) ? std::bit_cast<double>(in_.Word()) : static_cast<double>(in_.Byte()) / 16 - 4;
+    if (role.is_tensor()) Change(&arg.tensor);
+    if (role.is_tensor_list()) {
+      if (!arg.tensors.empty()) Change(&arg.tensors[in_.Byte() % arg.tensors.size()]);
+      ChangeLength(&arg.tensors);
+    }
+    if (role.kind == contract::ArgKind::kScalar) Change(&arg.scalar);
+    if (role.kind == contract::ArgKind::kScalarList) {
+      if (!arg.scalars.empty()) Change(&arg.scalars[in_.Byte() % arg.scalars.size()]);
+      ChangeLength(&arg.scalars);
+    }
+    if (role.is_array()) {
+      if (!arg.ints.values.empty()) arg.ints.values[in_.Byte() % arg.ints.values.size()] = in_.Number();
+      if (!arg.floats.values.empty()) {
+        arg.floats.values[in_.Byte() % arg.floats.values.size()] = std::bit_cast<float>(static_cast<uint32_t>(in_.Word()));
+      }
+      ChangeLength(&arg.ints.values);
+      ChangeLength(&arg.floats.values);
+      ChangeLength(&arg.bools.values);
+    }
+  }
+  template <class List>
+  void ChangeLength(List* list) {
+    if (list->empty() || in_.Chance(2)) return;
+    const auto last = list->back();
+    list->resize(in_.Below(12), last);
+  }
+  void Change(Scalar* scalar) {
+    if (in_.Chance(2)) scalar->dtype = static_cast<DType>(AnyType());
+    for (unsigned char& b : scalar->bytes) b = in_.Byte();
+  }
+  void Change(Tensor* t) {
+    switch (in_.Below(5)) {
+      case 0:
+        t->dtype = static_cast<DType>(AnyType());
+        return;
+      case 1:
+        t->format = static_cast<Format>(static_cast<int8_t>(in_.Byte()));
+        return;
+      case 2:
+        if (t->rank() > 0) t->dims[in_.Below(t->rank())] = in_.Number();
+        break;
+      case 3:
+        t->dims.push_back(in_.Number());
+        break;
+      default:
+        t->dims.resize(in_.Below(t->rank() + 1));
+    }
+    t->storage = t->dims;
+    t->strides = ContiguousStrides(t->dims);
+  }
+
+  // So that what lies in memory is not always beyond everything as an index or a length.
+  void FillMemory() {
+    const size_t width = size_t{1} << in_.Below(4);
+    const int below = 1 + in_.Below(8);
+    for (size_t i = 0; i < arena_.size(); ++i) arena_[i] = i % width == 0 ? static_cast<unsigned char>(i / width % below) : 0;
+  }
+
+  const void* MakeHandle(const contract::Arg& arg, const contract::ArgSpec& spec, bool* tame) {
+    switch (arg.kind) {
+      case contract::ArgKind::kScalar:
+        return MakeNumber(spec.scalar);
+      case contract::ArgKind::kScalarList: {
+        std::vector<const aclScalar*> list;
+        for (const Scalar& s : spec.scalars) list.push_back(MakeNumber(s));
+        return Keep(&scalar_lists_, aclCreateScalarList(list.data(), list.size()));
+      }
+      case contract::ArgKind::kIntArray:
+        return Keep(&arrays_, aclCreateIntArray(spec.ints.values.data(), spec.ints.values.size()));
+      case contract::ArgKind::kFloatArray:
+        return Keep(&float_arrays_, aclCreateFloatArray(spec.floats.values.data(), spec.floats.values.size()));
+      case contract::ArgKind::kBoolArray:
+        return Keep(&masks_, aclCreateBoolArray(reinterpret_cast<const bool*>(spec.bools.values.data()), spec.bools.values.size()));
+      case contract::ArgKind::kString:
+        return "none";
+      default:
+        break;
+    }
+    if (arg.is_tensor()) return MakeView(spec.tensor, tame);
+    if (!arg.is_tensor_list()) return nullptr;
+    std::vector<const aclTensor*> list;
+    for (const Tensor& t : spec.tensors) list.push_back(MakeView(t, tame));
+    return Keep(&lists_, aclCreateTensorList(list.data(), list.size()));
+  }
+  template <class Handle>
+  static Handle* Keep(std::set<void*>* pool, Handle* handle) {
+    if (handle) pool->insert(handle);
+    return handle;
+  }
+  aclScalar* MakeNumber(Scalar s) {
+    return Keep(&scalars_, aclCreateScalar(s.bytes, static_cast<aclDataType>(s.dtype)));
+  }
+
+  aclTensor* MakeView(const Tensor& view, bool* tame) {
+    Shape s;
+    s.dims = view.dims;
+    s.dtype = static_cast<aclDataType>(view.dtype);
+    s.strides = view.strides;
+    s.offset = view.offset;
     s.bytes = BytesOf(s);
     *tame = *tame && s.bytes >= 0;
-    aclTensor* const t =
-        aclCreateTensor(dims.begin(), dims.rank(), dtype, s.strides.begin(), s.offset,
-                        ACL_FORMAT_ND, dims.begin(), dims.rank(), AddressFor(s));
-    Expect(t != nullptr, "a valid view was refused");
-    tensors_[t] = {s.bytes >= 0};
+    aclTensor* const t = aclCreateTensor(s.dims.begin(), s.dims.rank(), s.dtype, s.strides.begin(), s.offset,
+                                         static_cast<aclFormat>(view.format), s.dims.begin(), s.dims.rank(), AddressFor(s));
+    if (t) tensors_[t] = {s.bytes >= 0};
     return t;
   }
 
@@ -620,7 +763,7 @@ class World {
   std::vector<std::unique_ptr<unsigned char[]>> workspaces_;
   std::map<void*, TensorInfo> tensors_;
   std::map<void*, ExecutorInfo> executors_;
-  std::set<void*> scalars_, lists_, arrays_, masks_, streams_, events_, blocks_;
+  std::set<void*> scalars_, scalar_lists_, lists_, arrays_, float_arrays_, masks_, streams_, events_, blocks_;
   Dims last_;
   bool has_last_ = false;
   int runs_ = 0;

@@ -4,7 +4,11 @@
 // The fuzzer's calls over made-up inputs, in every build: no compiler with libFuzzer is needed.
 #include <gtest/gtest.h>
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdio>
 #include <random>
 #include <vector>
 
@@ -20,14 +24,30 @@ std::vector<uint8_t> InputOf(uint64_t number) {
   return bytes;
 }
 
+// A crash says which input it was.
+uint64_t present;
+
+void SayWhere(int signal_number) {
+  char text[64];
+  const int length = std::snprintf(text, sizeof(text), "\nended by signal %d in input %llu\n", signal_number,
+                                   static_cast<unsigned long long>(present));
+  (void)!write(STDERR_FILENO, text, static_cast<size_t>(length));
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
 // Stops early on a slow build; the inputs are the same, so a failure names one that comes back.
 TEST(FuzzSmoke, ManyInputs) {
+#ifndef ANYACL_SANITIZE_address  // it says more
+  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(number, SayWhere);
+#endif
+  signal(SIGABRT, SayWhere);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   uint64_t number = 0;
   uint64_t runs = 0;
   for (; number < 100'000 && std::chrono::steady_clock::now() < end; ++number) {
     const std::vector<uint8_t> input = InputOf(number);
-    SCOPED_TRACE(number);
+    present = number;
     runs += FuzzBorder(input.data(), input.size());
   }
   EXPECT_GT(number, 100u);

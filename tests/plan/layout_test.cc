@@ -63,6 +63,16 @@ TEST(Layout, ComponentsOfComplexNumbersLieInsideThem) {
   EXPECT_FALSE(SameElements(View({2, 3}, {6, 2}), whole));
 }
 
+// STRING and unknown dtypes: no bytes, and nothing to divide by.
+TEST(Layout, ElementsWithoutSizeShareNothing) {
+  const Tensor whole = View({2, 3}, {3, 1});
+  for (const DType dtype : {DType::kString, DType::kUndefined, static_cast<DType>(99)}) {
+    const Tensor nothing = View({2, 3}, {3, 1}, 0, memory + 5, dtype);
+    EXPECT_FALSE(ShareBytes(nothing, whole));
+    EXPECT_FALSE(ShareBytes(whole, nothing));
+  }
+}
+
 // Against the definition: does any element appear twice?
 TEST(Layout, OverlapsItselfNeverMissesAnOverlap) {
   for (int64_t s0 = 0; s0 < 9; ++s0) {

@@ -262,7 +262,14 @@ constexpr DTypeSet kSplit = types::kBasic10 | types::kComplex;
 
 enum { kSelf, kSections, kDim, kOuts };
 
-// The lengths on the axis, of the outputs that are written.
+// How many outputs are written. A shape may ask for more of them than memory has room for.
+uint64_t ChunkCount(Values v) {
+  const Tensor& self = *v[kSelf].tensor;
+  const uint64_t size = static_cast<uint64_t>(self.dims[AxisOf(v[kDim].integer, self.rank())]);
+  const uint64_t section = static_cast<uint64_t>(v[kSections].integer);
+  return size == 0 || section == 0 ? 1 : (size - 1) / section + 1;
+}
+// Their lengths on the axis.
 std::vector<int64_t> ChunkLengths(Values v) {
   const Tensor& self = *v[kSelf].tensor;
   const int64_t size = self.dims[AxisOf(v[kDim].integer, self.rank())];
@@ -274,11 +281,14 @@ std::vector<int64_t> ChunkLengths(Values v) {
   }
   return lengths;
 }
+std::string WrongCount(Values v, uint64_t wanted) {
+  return "must have " + std::to_string(wanted) + " entries, got " + std::to_string(ListOf(v, kOuts).size());
+}
 std::string WrongPieces(Values v, const std::vector<int64_t>& lengths, bool more_allowed) {
   const Tensor& self = *v[kSelf].tensor;
   const auto outs = ListOf(v, kOuts);
   if (outs.size() < lengths.size() || (!more_allowed && outs.size() > lengths.size())) {
-    return "must have " + std::to_string(lengths.size()) + " entries, got " + std::to_string(outs.size());
+    return WrongCount(v, lengths.size());
   }
   for (size_t i = 0; i < lengths.size(); ++i) {
     Dims want = self.dims;
@@ -295,7 +305,11 @@ std::string WrongSections(Values v, Product) {
   if (size == 0 && !nothing) return "must be 0 for an empty axis, got " + std::to_string(v[kSections].integer);
   return "";
 }
-std::string WrongChunks(Values v, Product) { return v[kSelf].tensor->empty() ? "" : WrongPieces(v, ChunkLengths(v), true); }
+std::string WrongChunks(Values v, Product) {
+  if (v[kSelf].tensor->empty()) return "";
+  if (ChunkCount(v) > ListOf(v, kOuts).size()) return WrongCount(v, ChunkCount(v));
+  return WrongPieces(v, ChunkLengths(v), true);
+}
 std::string WrongSizes(Values v, Product) {
   const Tensor& self = *v[kSelf].tensor;
   const int64_t size = self.dims[AxisOf(v[kDim].integer, self.rank())];

@@ -217,7 +217,15 @@ void RunRange(const Pass& pass, int64_t begin, int64_t end) {
   }
 }
 
-bool Fits(const Params& p) { return FunctionOf(p) != nullptr; }
+// Also that there is a conversion for everything: not every dtype that a tensor may have is one of numbers.
+bool Fits(const Params& p) {
+  const Pass pass(p);
+  for (int k = 0; k < p.inputs; ++k) {
+    if (!pass.is_constant[k] && !pass.load[k]) return false;
+  }
+  const bool cuts = p.cut_inputs || p.cut_result;
+  return pass.function && pass.store && (!cuts || (pass.cut_store && pass.cut_load));
+}
 
 void Run(const Params& p) {
   const Pass pass(p);
