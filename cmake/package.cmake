@@ -84,7 +84,8 @@ install(DIRECTORY DESTINATION toolkit)
 
 # --- licences -------------------------------------------------------------------------------------------------------
 install(FILES LICENSE DESTINATION share/doc/anyacl)
-foreach(row IN ITEMS "highway libhwy-dev" "fmt libfmt-dev" "nlohmann-json nlohmann-json3-dev" "CLI11 libcli11-dev")
+foreach(row IN ITEMS "highway libhwy-dev" "fmt libfmt-dev" "nlohmann-json nlohmann-json3-dev" "CLI11 libcli11-dev"
+                    "lapack liblapack-dev" "blas libblas-dev")
   separate_arguments(row)
   list(GET row 0 name)
   list(GET row 1 package)

@@ -4,8 +4,10 @@
 # What ./quickstart and ./check share: packages, configure, build, install into dist/. Sourced by them from the top of
 # the tree, with set -euo pipefail.
 
-PACKAGES=(g++ cmake ninja-build python3 pkg-config libhwy-dev libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev)
-ARM64_PACKAGES=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64 libgtest-dev:arm64)
+PACKAGES=(g++ cmake ninja-build python3 pkg-config libhwy-dev libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev
+          liblapack-dev libblas-dev)
+ARM64_PACKAGES=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64 libgtest-dev:arm64
+                liblapack-dev:arm64 libblas-dev:arm64)
 
 if [[ -t 1 ]]; then BOLD=$'\e[1m' PLAIN=$'\e[0m'; else BOLD= PLAIN=; fi
 step() { printf '%s==> %s%s  (%d s)\n' "$BOLD" "$*" "$PLAIN" "$SECONDS"; }

@@ -412,6 +412,10 @@ void DeclareLoss(Declarations& declarations) {
     declarations.Add(row.op, [&row](const Entry& entry) { return MakeLoss(row, entry); });
   }
   DeclareClassLosses(declarations);
+  DeclareCtc(declarations);
+  DeclareChamfer(declarations);
+  DeclareLabelMargin(declarations);
+  DeclareVocabularyLosses(declarations);
 }
 
 }  // namespace anyacl

@@ -20,6 +20,10 @@ namespace anyacl {
 
 // Parts of the family; DeclareLoss calls them all.
 void DeclareClassLosses(Declarations& declarations);
+void DeclareCtc(Declarations& declarations);
+void DeclareChamfer(Declarations& declarations);
+void DeclareLabelMargin(Declarations& declarations);
+void DeclareVocabularyLosses(Declarations& declarations);
 
 }  // namespace anyacl
 
