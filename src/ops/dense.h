@@ -16,6 +16,7 @@
 #define ANYACL_OPS_DENSE_H_
 
 #include <map>
+#include <type_traits>
 #include <vector>
 
 #include "contract/value.h"
@@ -41,13 +42,13 @@ class Dense {
   const Operand& Written(int arg) const { return written_.at(arg).dense; }
 
   bool Reads(int arg) const { return read_.count(arg) != 0; }
-  template <class Pointer>
-  void Bind(int arg, Pointer& member) {
-    if (const auto found = read_.find(arg); found != read_.end()) plan_.Bind(found->second, member);
+  template <class T>
+  void Bind(int arg, T*& member) {
+    if (const auto found = read_.find(arg); found != read_.end()) plan_.Bind(found->second, AnyPointer(member));
   }
-  template <class Pointer>
-  void BindOut(int arg, Pointer& member) {
-    if (const auto found = written_.find(arg); found != written_.end()) plan_.Bind(found->second.dense, member);
+  template <class T>
+  void BindOut(int arg, T*& member) {
+    if (const auto found = written_.find(arg); found != written_.end()) plan_.Bind(found->second.dense, AnyPointer(member));
   }
 
   // Behind the step of the kernel: results that it left in scratch memory.
@@ -58,6 +59,12 @@ class Dense {
     Operand dense;
     Operand tensor;
   };
+
+  // A member of Params that points to numbers, as plans know it.
+  template <class T>
+  static auto& AnyPointer(T*& member) {
+    return reinterpret_cast<std::conditional_t<std::is_const_v<T>, const void*, void*>&>(member);
+  }
 
   PlanBuilder& plan_;
   contract::Values values_;
