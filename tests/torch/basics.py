@@ -174,6 +174,33 @@ def queue_of_both_phases():
 
 
 @program()
+def errors_a_user_makes():
+    """Each ends as a Python exception; where it reached an operator, with the operator's own sentence."""
+    def ones(*shape, dtype=torch.float32):
+        return torch.ones(shape, dtype=dtype).npu()
+    f = torch.nn.functional
+    mistakes = [  # dtype, shape, device, memory
+        ("aclnnMatmul: mat2 must be FLOAT, FLOAT16 or BF16", lambda: ones(3, 4) @ ones(4, 5, dtype=torch.int32)),
+        ("aclnnSoftmax: self must be FLOAT", lambda: torch.softmax(ones(3, dtype=torch.int32), 0)),
+        ("aclnnBitwiseAndTensor: self must be", lambda: ones(3) & ones(3)),
+        ("aclnnMatmul: mat2 must have as many rows as the first operand has columns, got [3, 4] and [6, 5]",
+         lambda: f.linear(ones(3, 4), ones(5, 6))),
+        ("aclnnCat: tensors must have the same shape but on the axis, got [3, 4] and [3, 5]",
+         lambda: torch.cat([ones(3, 4), ones(3, 5)])),
+        ("aclnnTopk: k must be 0 to the size of the axis, 3, got 5", lambda: torch.topk(ones(3), 5)),
+        ("aclnnSwiGlu: x must have an even size along dim, got shape [3, 5]", lambda: torch_npu.npu_swiglu(ones(3, 5))),
+        ("aclnnRmsNorm: gamma must be the trailing dims of x, got [16] and x [2, 1, 32]",
+         lambda: torch_npu.npu_rms_norm(ones(2, 1, 32), ones(16))),
+        ("aclrtSetDevice: device must be in [0, 1), got 7", lambda: torch.ones(3).to("npu:7")),
+        ("same device", lambda: ones(3) + torch.ones(3)),
+        ("out of memory", lambda: torch.empty(1 << 50, device="npu")),
+    ]
+    for sentence, mistake in mistakes:
+        raises(RuntimeError, sentence, mistake)
+        close(ones(2) + 1, torch.full((2,), 2.0))  # and the next call works
+
+
+@program()
 def missing_operator_is_named():
     raises(RuntimeError, "aclnnNpuFormatCast", torch_npu.npu_format_cast, torch.ones(32, 32).npu(), 29)
 
