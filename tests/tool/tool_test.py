@@ -10,6 +10,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from xml.etree import ElementTree
 
 TOOL, SOURCE = sys.argv[1], Path(sys.argv[2])
 BENCH_KEYS = ["op", "case", "dtype", "backend", "kernel", "threads", "time_us", "bytes", "gbps", "roof_gbps", "roof_ratio",
@@ -97,7 +98,12 @@ class ToolTest(unittest.TestCase):
     def test_bench(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.json"
-            table = self.good("bench", "--op", "aclnnEluBackward", "--case", "4096", "--threads", "1", "--json", str(file))
+            picture = Path(folder) / "rows.svg"
+            table = self.good("bench", "--op", "aclnnEluBackward", "--case", "4096", "--threads", "1", "--json", str(file),
+                              "--svg", str(picture))
+            rects = ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}rect")
+            bars = [rect for rect in rects if rect.get("class")]
+            self.assertEqual(len(bars), len(json.loads(file.read_text())))
             rows = json.loads(file.read_text(encoding="utf-8"))
         self.assertEqual([row["dtype"] for row in rows], ["FLOAT", "FLOAT16", "BF16"])
         self.assertEqual(len(table.splitlines()), 1 + len(rows))

@@ -4,7 +4,9 @@
 #define ANYACL_TOOLS_BENCH_H_
 
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,9 @@ BenchRow Measure(const Operator& op, const harness::OperatorCases& cases, const 
 BenchRow MeasureOnDevice(const Operator& op, const harness::OperatorCases& cases,
                          const harness::Case& row, const harness::TypeChoice& type,
                          aclrtStream stream);
+
+// A picture of the rows: bars beside what the memory allows.
+void DrawSvg(std::span<const BenchRow> rows, std::ostream& out);
 
 // What both share.
 double Median(std::vector<double> values);

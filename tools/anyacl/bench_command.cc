@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "bench.h"
@@ -171,18 +172,19 @@ class Progress {
   bool on_;
 };
 
-// The file of --json, opened before minutes of measuring.
-class JsonFile {
+// A file of the results, opened before minutes of measuring.
+class ResultFile {
  public:
-  explicit JsonFile(const std::string& path) : path_(path) {
+  explicit ResultFile(const std::string& path) : path_(path) {
     if (!path.empty() && path != "-") file_.open(path);
     RequireGood();
   }
 
-  void Write(const nlohmann::ordered_json& rows) {
-    if (path_ == "-") return fmt::print("{}\n", rows.dump(2));
+  template <class Writer>
+  void Write(Writer&& write) {
     if (path_.empty()) return;
-    file_ << rows.dump(2) << std::endl;
+    write(path_ == "-" ? std::cout : file_);
+    (path_ == "-" ? std::cout : file_).flush();
     RequireGood();
   }
 
@@ -201,20 +203,24 @@ void Bench(const BenchOptions& options) {
   SelectBackend(options.backend);
   const std::vector<Task> tasks = SelectTasks(options);
   if (options.threads > 0) Library().set_threads(options.threads);
-  JsonFile json(options.json);
-  const bool table = options.json != "-";
+  ResultFile json(options.json), svg(options.svg);
+  const bool table = options.json != "-" && options.svg != "-";
   const harness::Session session;
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::vector<BenchRow> rows;
   Progress progress(tasks.size());
   if (table) PrintHead();
   for (const Task& task : tasks) {
     progress.Show(task);
-    const BenchRow row = Measure(*task.op, *task.cases, *task.row, *task.type, session.stream());
+    rows.push_back(Measure(*task.op, *task.cases, *task.row, *task.type, session.stream()));
     progress.Clear();
-    if (table) PrintRow(row);
-    rows.push_back(ToJson(row));
+    if (table) PrintRow(rows.back());
   }
-  json.Write(rows);
+  json.Write([&](std::ostream& out) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const BenchRow& row : rows) list.push_back(ToJson(row));
+    out << list.dump(2) << '\n';
+  });
+  svg.Write([&](std::ostream& out) { DrawSvg(rows, out); });
 }
 
 }  // namespace anyacl::tool

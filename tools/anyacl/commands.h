@@ -25,6 +25,7 @@ struct BenchOptions {
   int threads = 0;   // 0: as the library has it
   std::string backend;
   std::string json;  // file, "-" for standard output
+  std::string svg;   // likewise
 };
 void Bench(const BenchOptions& options);
 

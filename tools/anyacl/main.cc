@@ -52,6 +52,7 @@ void AddBench(CLI::App& app, BenchOptions& options) {
   bench->add_option("--backend", options.backend, "Backend of the devices")->type_name("B");
   bench->add_option("--json", options.json, "Write the rows into this file (-: standard output)")
       ->type_name("FILE");
+  bench->add_option("--svg", options.svg, "Draw them into this file")->type_name("FILE");
   bench->callback([&options] { Bench(options); });
 }
 
