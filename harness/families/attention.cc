@@ -374,6 +374,7 @@ struct Case {
   int64_t key_batch = 0;  // if not the same
   bool extras = false;    // what is never read is given
   bool large = false;     // only in FLOAT
+  bool bf16 = false;      // only in BF16
 };
 
 std::vector<Case> Cases() {
@@ -413,7 +414,7 @@ std::vector<Case> Cases() {
     if (c.q_ends.empty()) c.q_ends = q_ends, c.k_ends = k_ends;
     cases.push_back(c);
   };
-  tnd({.of = {"", 0, 4, 2, 8, 10, 5, 3}});
+  tnd({.of = {"", 0, 4, 2, 8, 10, 5, 3}, .extras = true});
   tnd({.of = {"", 0, 2, 1, 9, 12, 5, 3}, .mask = "SS", .stats = "same_as_input"});
   tnd({.of = {"", 0, 2, 2, 8, 10, 4, 4}, .mask = "all", .mode = 1, .q_ends = {2, 4, 4, 6, 8, 0, 0}, .k_ends = {3, 3, 7, 9, 10, 0, 0}});
   for (const int64_t mode : {2, 3, 4, 7, 8}) tnd({.of = {"", 0, 2, 2, 8, 10, 4, 4}, .mask = "small", .mode = mode, .pre = 1, .next = 1});
@@ -423,6 +424,7 @@ std::vector<Case> Cases() {
   tnd({.of = {"", 0, 2, 2, 8, 10, 4, 4}, .pse = "slopes", .pse_type = 3});
   tnd({.of = {"", 0, 2, 2, 8, 10, 4, 4}, .keep = 0.6, .drop_mask = true});
   tnd({.of = {"", 0, 2, 1, 130, 250, 4, 4}, .mask = "small", .mode = 3, .q_ends = {100, 130}, .k_ends = {120, 250}, .large = true});
+  tnd({.of = {"", 0, 4, 2, 8, 10, 5, 3}, .mask = "SS", .rope = 2, .bf16 = true});
   std::vector<int64_t> many;
   for (int64_t i = 1; i <= 40; ++i) many.push_back(i);
   tnd({.of = {"", 0, 1, 1, 40, 40, 3, 3}, .q_ends = many, .k_ends = many});
@@ -440,6 +442,9 @@ bool Fits(const Calls& calls, const Case& c) {
   if (c.pse_type != 1 && contract.ArgIndex("pseType") < 0) return false;
   const bool has_rope = contract.ArgIndex("queryRopeOptional") >= 0 || contract.ArgIndex("queryRope") >= 0;
   if (c.rope > 0 && !has_rope) return false;
+  // VarLenScoreV3 has more rules about it.
+  const bool plain = name.ends_with("V3");
+  if (plain && c.rope > 0 && (std::string_view(c.mask).empty() || !c.bf16)) return false;
   if (*c.stats && contract.ArgIndex(grad ? "softmaxInLayout" : "softmaxOutLayout") < 0) return false;
   return true;
 }
@@ -532,8 +537,11 @@ TestArg ArgOf(const Case& c, const contract::Arg& arg, DType t, DType mask) {
 void Sample(Calls& calls) {
   for (const DType t : calls.TypesOf("query")) {
     bool bytes = false;
+    int fitting = 0;
     for (const Case& c : Cases()) {
-      if ((c.large && t != DType::kF32) || !Fits(calls, c)) continue;
+      if ((c.large && t != DType::kF32) || (c.bf16 && t != DType::kBF16) || !Fits(calls, c)) continue;
+      // What differs between the dtypes is how tokens are read and written.
+      if (t != DType::kF32 && !c.bf16 && ++fitting % 4 != 1) continue;
       bytes = !bytes;
       std::vector<TestArg> args;
       for (const contract::Arg& arg : calls.op().contract.args()) args.push_back(ArgOf(c, arg, t, bytes ? DType::kU8 : DType::kBool));
@@ -545,8 +553,21 @@ void Sample(Calls& calls) {
 }  // namespace
 
 std::span<const Subject> AttentionSubjects() {
-  static const Subject subjects[] = {{"aclnnFlashAttentionScoreV4", Sample, OracleForward, {.ulps = 2}},
-                                     {"aclnnFlashAttentionScoreGradV4", Sample, OracleBackward, {.ulps = 2}}};
+  constexpr Limits kLimits = {.ulps = 2};
+  static const Subject subjects[] = {{"aclnnFlashAttentionScore", Sample, OracleForward, kLimits},
+                                     {"aclnnFlashAttentionScoreV2", Sample, OracleForward, kLimits},
+                                     {"aclnnFlashAttentionScoreV4", Sample, OracleForward, kLimits},
+                                     {"aclnnFlashAttentionVarLenScore", Sample, OracleForward, kLimits},
+                                     {"aclnnFlashAttentionVarLenScoreV2", Sample, OracleForward, kLimits},
+                                     {"aclnnFlashAttentionVarLenScoreV3", Sample, OracleForward, kLimits},
+                                     {"aclnnFlashAttentionVarLenScoreV4", Sample, OracleForward, kLimits},
+                                     {"aclnnFlashAttentionScoreGrad", Sample, OracleBackward, kLimits},
+                                     {"aclnnFlashAttentionScoreGradV2", Sample, OracleBackward, kLimits},
+                                     {"aclnnFlashAttentionScoreGradV4", Sample, OracleBackward, kLimits},
+                                     {"aclnnFlashAttentionUnpaddingScoreGrad", Sample, OracleBackward, kLimits},
+                                     {"aclnnFlashAttentionUnpaddingScoreGradV2", Sample, OracleBackward, kLimits},
+                                     {"aclnnFlashAttentionUnpaddingScoreGradV3", Sample, OracleBackward, kLimits},
+                                     {"aclnnFlashAttentionUnpaddingScoreGradV4", Sample, OracleBackward, kLimits}};
   return subjects;
 }
 

@@ -137,14 +137,23 @@ struct AttentionNames {
   bool tnd;  // and nothing else
   const char* pse = "realShiftOptional";
   const char* pse_again = "pseShiftOptional";
-  const char* key = "keyIn";
+  const char* query_rope = nullptr;
   const char* key_rope = nullptr;
+  const char* key_rope_again = nullptr;
 };
 
 // Two queries' heads to one of keys; numbers that are added, dropout, a mask that leaves a query nothing.
 std::vector<Pair> Attention() {
   static constexpr AttentionNames kEntries[] = {
-      {"aclnnFlashAttentionScoreV4", "aclnnFlashAttentionScoreGradV4", false, "pseOptional", "pseOptional", "key", "keyRopeOptional"},
+      {"aclnnFlashAttentionScore", "aclnnFlashAttentionScoreGrad", false},
+      {"aclnnFlashAttentionScoreV2", "aclnnFlashAttentionScoreGradV2", false},
+      {"aclnnFlashAttentionScoreV4", "aclnnFlashAttentionScoreGradV4", false, "pseOptional", "pseOptional", "queryRopeOptional", "keyRopeOptional",
+       "keyRopeOptional"},
+      {"aclnnFlashAttentionVarLenScore", "aclnnFlashAttentionUnpaddingScoreGrad", true},
+      {"aclnnFlashAttentionVarLenScoreV2", "aclnnFlashAttentionUnpaddingScoreGradV2", true},
+      {"aclnnFlashAttentionVarLenScoreV3", "aclnnFlashAttentionUnpaddingScoreGradV3", true, "realShiftOptional", "pseShiftOptional", "queryRope",
+       "keyRope", "keyInRope"},
+      {"aclnnFlashAttentionVarLenScoreV4", "aclnnFlashAttentionUnpaddingScoreGradV4", true},
   };
   std::vector<Pair> pairs;
   for (const AttentionNames& names : kEntries) {
@@ -172,10 +181,11 @@ std::vector<Pair> Attention() {
       given.erase(names.pse);
       Dims query_rope = query, key_rope = key;
       query_rope[query.rank() - 1] = key_rope[key.rank() - 1] = 2;
-      given["queryRopeOptional"] = X(query_rope);
-      given["keyRopeOptional"] = X(key_rope);
+      given[names.query_rope] = X(query_rope);
+      given[names.key_rope] = X(key_rope);
       pair.call = CallOf(names.forward, given);
-      pair.results = {{"dqOut", "query"}, {"dkOut", "key"}, {"dvOut", "value"}, {"dqRopeOut", "queryRopeOptional"}, {"dkRopeOut", "keyRopeOptional"}};
+      pair.results = {{"dqOut", "query"}, {"dkOut", "key"}, {"dvOut", "value"}, {"dqRopeOut", names.query_rope}, {"dkRopeOut", names.key_rope}};
+      pair.same.push_back({names.key_rope_again, names.key_rope});
       pairs.push_back(pair);
     }
   }

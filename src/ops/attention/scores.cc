@@ -38,7 +38,7 @@ struct Args {
   int scale, keep, pre, next, heads, layout, sparse;
   int pse_type = kNone, stats_layout = kNone, seed = kNone, out_dtype = kNone;
   int dq = kNone, dk = kNone, dv = kNone, dq_rope = kNone, dk_rope = kNone, dpse = kNone;
-  bool needs_rope_rules = false;
+  bool plain_rope = false;  // numbers beside those of queries and keys only for BF16 with a mask, without anything added or dropped
 };
 
 constexpr Args kScoreV4 = {.both_layouts = true, .query = 0, .key = 1, .value = 2, .query_rope = 7, .key_rope = 8, .pse = 3, .drop = 4, .mask = 6,
@@ -50,6 +50,46 @@ constexpr Args kGradV4 = {.gradient = true, .both_layouts = true, .query = 0, .k
                           .q_start = 23, .k_start = 24, .scale = 25, .keep = 26, .pre = 27, .next = 28, .heads = 29, .layout = 30, .sparse = 33,
                           .pse_type = 34, .stats_layout = 31, .seed = 35, .out_dtype = 37, .dq = 38, .dk = 39, .dv = 40, .dq_rope = 41,
                           .dk_rope = 42, .dpse = 43};
+
+constexpr Args kScore = {.query = 0, .key = 1, .value = 2, .pse = 3, .drop = 4, .mask = 6, .most = 16, .sum = 17, .out = 19, .prefix = 7, .scale = 8,
+                         .keep = 9, .pre = 10, .next = 11, .heads = 12, .layout = 13, .sparse = 15};
+constexpr Args kScoreV2 = {.query = 0, .key = 1, .value = 2, .pse = 3, .drop = 4, .mask = 6, .most = 19, .sum = 20, .out = 22, .prefix = 7,
+                           .q_start = 8, .k_start = 9, .scale = 10, .keep = 11, .pre = 12, .next = 13, .heads = 14, .layout = 15, .sparse = 17,
+                           .pse_type = 18};
+constexpr Args kGrad = {.gradient = true, .query = 0, .key = 1, .value = 2, .dy = 3, .pse = 4, .drop = 5, .mask = 7, .most = 8, .sum = 9, .out = 11,
+                        .prefix = 12, .scale = 13, .keep = 14, .pre = 15, .next = 16, .heads = 17, .layout = 18, .sparse = 20, .dq = 21, .dk = 22,
+                        .dv = 23, .dpse = 24};
+constexpr Args kGradV2 = {.gradient = true, .query = 0, .key = 1, .value = 2, .dy = 3, .pse = 4, .drop = 5, .mask = 7, .most = 8, .sum = 9,
+                          .out = 11, .prefix = 12, .q_start = 13, .k_start = 14, .scale = 15, .keep = 16, .pre = 17, .next = 18, .heads = 19,
+                          .layout = 20, .sparse = 22, .pse_type = 23, .dq = 24, .dk = 25, .dv = 26, .dpse = 27};
+constexpr Args kVarLen = {.only_tnd = true, .query = 0, .key = 1, .value = 2, .pse = 3, .drop = 4, .mask = 6, .most = 18, .sum = 19, .out = 21,
+                          .prefix = 7, .q_lengths = 8, .k_lengths = 9, .scale = 10, .keep = 11, .pre = 12, .next = 13, .heads = 14, .layout = 15,
+                          .sparse = 17};
+constexpr Args kVarLenV2 = {.only_tnd = true, .query = 0, .key = 1, .value = 2, .pse = 3, .drop = 4, .mask = 6, .most = 21, .sum = 22, .out = 24,
+                            .prefix = 7, .q_lengths = 8, .k_lengths = 9, .q_start = 10, .k_start = 11, .scale = 12, .keep = 13, .pre = 14,
+                            .next = 15, .heads = 16, .layout = 17, .sparse = 19, .pse_type = 20};
+constexpr Args kVarLenV3 = {.only_tnd = true, .query = 0, .key = 2, .value = 4, .query_rope = 1, .key_rope = 3, .pse = 5, .drop = 6, .mask = 8,
+                            .most = 23, .sum = 24, .out = 26, .prefix = 9, .q_lengths = 10, .k_lengths = 11, .q_start = 12, .k_start = 13,
+                            .scale = 14, .keep = 15, .pre = 16, .next = 17, .heads = 18, .layout = 19, .sparse = 21, .pse_type = 22,
+                            .plain_rope = true};
+constexpr Args kVarLenV4 = {.only_tnd = true, .query = 0, .key = 1, .value = 2, .pse = 3, .drop = 4, .mask = 6, .most = 19, .sum = 20, .out = 22,
+                            .prefix = 7, .q_lengths = 8, .k_lengths = 9, .scale = 10, .keep = 11, .pre = 12, .next = 13, .heads = 14, .layout = 15,
+                            .sparse = 17, .stats_layout = 18};
+constexpr Args kUnpadding = {.gradient = true, .only_tnd = true, .query = 0, .key = 1, .value = 2, .dy = 3, .pse = 4, .drop = 5, .mask = 7, .most = 8,
+                             .sum = 9, .out = 11, .prefix = 12, .q_lengths = 13, .k_lengths = 14, .scale = 15, .keep = 16, .pre = 17, .next = 18,
+                             .heads = 19, .layout = 20, .sparse = 22, .dq = 23, .dk = 24, .dv = 25, .dpse = 26};
+constexpr Args kUnpaddingV2 = {.gradient = true, .only_tnd = true, .query = 0, .key = 1, .value = 2, .dy = 3, .pse = 4, .drop = 5, .mask = 7,
+                               .most = 8, .sum = 9, .out = 11, .prefix = 12, .q_lengths = 13, .k_lengths = 14, .q_start = 15, .k_start = 16,
+                               .scale = 17, .keep = 18, .pre = 19, .next = 20, .heads = 21, .layout = 22, .sparse = 24, .pse_type = 25, .dq = 26,
+                               .dk = 27, .dv = 28, .dpse = 29};
+constexpr Args kUnpaddingV3 = {.gradient = true, .only_tnd = true, .query = 0, .key = 2, .value = 4, .query_rope = 1, .key_rope = 3, .dy = 5,
+                               .pse = 6, .drop = 7, .mask = 9, .most = 10, .sum = 11, .out = 13, .prefix = 14, .q_lengths = 15, .k_lengths = 16,
+                               .q_start = 17, .k_start = 18, .scale = 19, .keep = 20, .pre = 21, .next = 22, .heads = 23, .layout = 24,
+                               .sparse = 26, .pse_type = 27, .dq = 28, .dk = 30, .dv = 32, .dq_rope = 29, .dk_rope = 31, .dpse = 33,
+                               .plain_rope = true};
+constexpr Args kUnpaddingV4 = {.gradient = true, .only_tnd = true, .query = 0, .key = 1, .value = 2, .dy = 3, .pse = 4, .drop = 5, .mask = 7,
+                               .most = 8, .sum = 9, .out = 11, .prefix = 12, .q_lengths = 13, .k_lengths = 14, .scale = 15, .keep = 16, .pre = 17,
+                               .next = 18, .heads = 19, .layout = 20, .sparse = 22, .stats_layout = 27, .dq = 23, .dk = 24, .dv = 25, .dpse = 26};
 
 bool Has(Values v, int arg) { return arg >= 0 && HasElements(v[arg]); }
 const Layout& LayoutOf(const Args& a, Values v) { return *LayoutNamed(v[a.layout].text); }
@@ -408,8 +448,18 @@ std::string WrongStatsLayout(const Args& a, Values v, Product) {
 }
 
 // Both or none, beside the queries and keys.
+std::string WrongRopes(const Args& a, Values v, Product) {
+  if (Has(v, a.query_rope) != Has(v, a.key_rope)) return "must be given with that of the keys, got one of them";
+  return a.plain_rope && Has(v, a.query_rope) && !Has(v, a.mask) ? "must be given with a mask, got none" : "";
+}
+std::string WrongUseOfRope(const Args& a, Values v, Product) {
+  if (!a.plain_rope || !Has(v, a.query_rope)) return "";
+  const Tensor &rope = *v[a.query_rope].tensor, &query = *v[a.query].tensor;
+  if (query.dtype != DType::kBF16) return fmt::format("must be absent but for BF16, got a tensor beside queries of {}", Name(query.dtype));
+  if (Has(v, a.pse) || Has(v, a.drop) || v[a.keep].real != 1 || v[a.sparse].integer == 6) return "must be absent where something is added or dropped, and in sparseMode 6, got a tensor";
+  return LastDim(rope.dims) > LastDim(query.dims) ? fmt::format("must have at most {} numbers, got {}", LastDim(query.dims), ToString(rope.dims)) : "";
+}
 std::string WrongQueryRope(const Args& a, Values v, Product) {
-  if (Has(v, a.query_rope) != Has(v, a.key_rope)) return "and keyRope must be given together, got one of them";
   if (!Has(v, a.query_rope)) return "";
   const Layout& layout = LayoutOf(a, v);
   if (layout.heads < 0) return fmt::format("must be absent with {}, got a tensor", layout.name);
@@ -693,8 +743,11 @@ void AddShapeRules(const Entry& entry, Table* table) {
                 RuleOf<kArgs, WrongPairs>(entry, a.q_lengths, "must end with zeros only where the lengths of the keys do")});
   }
   if constexpr (kArgs.query_rope >= 0) {
-    Add(table, {RuleOf<kArgs, WrongQueryRope>(entry, a.query_rope, "must go with keyRope and have the shape of the queries but for its last dim"),
+    Add(table, {RuleOf<kArgs, WrongRopes>(entry, a.query_rope, "must be given with that of the keys, and in FlashAttentionVarLenScoreV3 with a mask")
+                    .Code(161001),
+                RuleOf<kArgs, WrongQueryRope>(entry, a.query_rope, "must have the shape of the queries but for its last dim"),
                 RuleOf<kArgs, WrongKeyRope>(entry, a.key_rope, "must have the shape of the keys but for its last dim")});
+    if constexpr (kArgs.plain_rope) Add(table, {RuleOf<kArgs, WrongUseOfRope>(entry, a.query_rope, "must be absent but for BF16, where nothing is added or dropped")});
   }
   Add(table, {RuleOf<kArgs, WrongKeep>(entry, a.keep, "must be in (0, 1]")});
   if constexpr (kArgs.pse_type >= 0) Add(table, {RuleOf<kArgs, WrongPseType>(entry, a.pse_type, "must be 0 to 3, and 1 without numbers to add")});
@@ -779,8 +832,20 @@ Operator MakeScore(const Entry& entry) {
 }  // namespace
 
 void DeclareScores(Declarations& declarations) {
+  declarations.Add("aclnnFlashAttentionScore", MakeScore<kScore>);
+  declarations.Add("aclnnFlashAttentionScoreV2", MakeScore<kScoreV2>);
   declarations.Add("aclnnFlashAttentionScoreV4", MakeScore<kScoreV4>);
+  declarations.Add("aclnnFlashAttentionVarLenScore", MakeScore<kVarLen>);
+  declarations.Add("aclnnFlashAttentionVarLenScoreV2", MakeScore<kVarLenV2>);
+  declarations.Add("aclnnFlashAttentionVarLenScoreV3", MakeScore<kVarLenV3>);
+  declarations.Add("aclnnFlashAttentionVarLenScoreV4", MakeScore<kVarLenV4>);
+  declarations.Add("aclnnFlashAttentionScoreGrad", MakeScore<kGrad>);
+  declarations.Add("aclnnFlashAttentionScoreGradV2", MakeScore<kGradV2>);
   declarations.Add("aclnnFlashAttentionScoreGradV4", MakeScore<kGradV4>);
+  declarations.Add("aclnnFlashAttentionUnpaddingScoreGrad", MakeScore<kUnpadding>);
+  declarations.Add("aclnnFlashAttentionUnpaddingScoreGradV2", MakeScore<kUnpaddingV2>);
+  declarations.Add("aclnnFlashAttentionUnpaddingScoreGradV3", MakeScore<kUnpaddingV3>);
+  declarations.Add("aclnnFlashAttentionUnpaddingScoreGradV4", MakeScore<kUnpaddingV4>);
 }
 
 }  // namespace anyacl::attention
