@@ -403,7 +403,8 @@ void LiveCall::AddTensor(int arg, int item, const Tensor& tensor, const TestCall
   }
   if (!IsContiguous(state.tensor) || state.tensor.offset != 0) strided[arg] = true;
   spec.args[arg].tensors.empty() ? spec.args[arg].tensor = state.tensor : spec.args[arg].tensors[item] = state.tensor;
-  if (role.is_read() && (HasNumbers(tensor.dtype) || tensor.dtype == DType::kC32)) {
+  const bool unread = call.args[arg].values.at(item).kind == Values::kUnread;
+  if (role.is_read() && !unread && (HasNumbers(tensor.dtype) || tensor.dtype == DType::kC32)) {
     state.numbers = Generate(call.args[arg].values.at(item), tensor, random_);
     const int64_t slice = tensor.rank() > 0 && tensor.dims[0] > 0 ? tensor.numel() / tensor.dims[0] : 0;
     if (std::string_view(layout) == "expanded") {
@@ -427,6 +428,7 @@ void LiveCall::FillMemory() {
       state.may_change.assign(bytes, false);
     }
     TensorState& owner = tensors[state.memory];
+    if (state.numbers.empty() && !state.is_written) continue;
     const std::vector<int64_t> offsets = ElementOffsets(t);
     for (size_t k = 0; k < offsets.size(); ++k) {
       unsigned char* const element = owner.image.data() + offsets[k] * size;

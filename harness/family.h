@@ -64,7 +64,7 @@ struct Host {
 
 // Where the numbers of an input come from.
 struct Values {
-  enum Kind { kUniform, kWhole, kBool, kHostile, kPermutation, kGiven };
+  enum Kind { kUniform, kWhole, kBool, kHostile, kPermutation, kGiven, kUnread };
   Kind kind = kUniform;
   Real low = -2;
   Real high = 2;
@@ -79,6 +79,9 @@ inline Values Given(std::vector<Number> values) { return {Values::kGiven, 0, 0, 
 inline Values Hostile() { return {Values::kHostile, -2, 2, {}}; }
 // 0 to n - 1 in some order.
 inline Values Permutation() { return {Values::kPermutation, 0, 0, {}}; }
+
+// None: of a tensor that only its description matters of. Its elements stay poison.
+inline Values Unread() { return {Values::kUnread, 0, 0, {}}; }
 
 // One argument of a call.
 struct TestArg {

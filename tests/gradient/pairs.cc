@@ -2,6 +2,14 @@
 // Copyright The AnyACL Authors
 #include "gradient/pairs.h"
 
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "ops/operators.h"
+
 namespace anyacl {
 namespace {
 
@@ -105,6 +113,85 @@ std::vector<Pair> GatedUnits() {
   return pairs;
 }
 
+// --- attention ----------------------------------------------------------------------------------------------------------
+
+using Given = std::map<std::string, TestArg>;
+
+// A call of an operator with many arguments: those that are not given are null, empty or 0.
+std::vector<TestArg> CallOf(std::string_view op, const Given& given) {
+  for (const Operator* known : Operators()) {
+    if (op != known->contract.op()) continue;
+    std::vector<TestArg> call;
+    for (const contract::Arg& arg : known->contract.args()) {
+      const auto found = given.find(arg.name);
+      call.push_back(found != given.end() ? found->second : arg.kind == contract::ArgKind::kString ? Text("") : arg.is_handle() ? Null() : Int(0));
+    }
+    return call;
+  }
+  throw std::invalid_argument("no operator " + std::string(op));
+}
+
+struct AttentionNames {
+  const char* forward;
+  const char* backward;
+  bool tnd;  // and nothing else
+  const char* pse = "realShiftOptional";
+  const char* pse_again = "pseShiftOptional";
+  const char* query_rope = nullptr;
+  const char* key_rope = nullptr;
+  const char* key_rope_again = nullptr;
+};
+
+// Two queries' heads to one of keys; numbers that are added, dropout, a mask that leaves a query nothing.
+std::vector<Pair> Attention() {
+  static constexpr AttentionNames kEntries[] = {
+      {"aclnnFlashAttentionScore", "aclnnFlashAttentionScoreGrad", false},
+      {"aclnnFlashAttentionScoreV2", "aclnnFlashAttentionScoreGradV2", false},
+      {"aclnnFlashAttentionScoreV4", "aclnnFlashAttentionScoreGradV4", false, "pseOptional", "pseOptional", "queryRopeOptional", "keyRopeOptional",
+       "keyRopeOptional"},
+      {"aclnnFlashAttentionVarLenScore", "aclnnFlashAttentionUnpaddingScoreGrad", true},
+      {"aclnnFlashAttentionVarLenScoreV2", "aclnnFlashAttentionUnpaddingScoreGradV2", true},
+      {"aclnnFlashAttentionVarLenScoreV3", "aclnnFlashAttentionUnpaddingScoreGradV3", true, "realShiftOptional", "pseShiftOptional", "queryRope",
+       "keyRope", "keyInRope"},
+      {"aclnnFlashAttentionVarLenScoreV4", "aclnnFlashAttentionUnpaddingScoreGradV4", true},
+  };
+  std::vector<Pair> pairs;
+  for (const AttentionNames& names : kEntries) {
+    for (const bool dropped : {false, true}) {
+      const int64_t n = 4, kn = 2, q = 4, k = 5, d = 3, dv = 2;
+      const Dims query = names.tnd ? Dims{q, n, d} : Dims{1, n, q, d}, key = names.tnd ? Dims{k, kn, d} : Dims{1, kn, k, d};
+      const Dims value = names.tnd ? Dims{k, kn, dv} : Dims{1, kn, k, dv}, out = names.tnd ? Dims{q, n, dv} : Dims{1, n, q, dv};
+      const Dims stats = names.tnd ? Dims{q, n, 8} : Dims{1, n, q, 8}, pse = names.tnd ? Dims{n * q * k} : Dims{1, n, q, k};
+      Given given = {{"query", X(query)}, {"key", X(key)}, {"value", X(value)}, {names.pse, X(pse)}, {"attenMaskOptional", In(DType::kBool, {q, k})},
+                     {"scaleValue", RealArg(0.5)}, {"keepProb", RealArg(0.8)}, {"preTokens", Int(2)}, {"nextTokens", Int(3)}, {"headNum", Int(n)},
+                     {"inputLayout", Text(names.tnd ? "TND" : "BNSD")}, {"pseType", Int(dropped ? 0 : 1)}, {"seed", Int(5)}, {"sparseMode", Int(0)},
+                     {"softmaxMaxOut", Y(stats)}, {"softmaxSumOut", Y(stats)}, {"attentionOutOut", Y(out)}};
+      if (dropped) given["dropMaskOptional"] = In(DType::kU8, {(n * q * k + 7) / 8}, Between(0, 255));
+      if (names.tnd) given["actualSeqQLenOptional"] = Ints({1, q});
+      if (names.tnd) given["actualSeqKvLenOptional"] = Ints({2, k});
+      if (names.tnd) given[names.pse] = X({n * (1 * 2 + 3 * 3)});
+      if (names.tnd) given["attenMaskOptional"] = In(DType::kBool, {3, 3});
+      Pair pair = {names.forward, names.backward, CallOf(names.forward, given), {{"dy", "attentionOutOut"}},
+                   {{"dqOut", "query"}, {"dkOut", "key"}, {"dvOut", "value"}, {"dpseOut", names.pse}},
+                   {{"keyIn", "key"}, {names.pse_again, names.pse}, {"softmaxMaxOptional", "softmaxMaxOut"}, {"softmaxSumOptional", "softmaxSumOut"},
+                    {"attentionInOptional", "attentionOutOut"}, {"softmaxInLayout", "softmaxOutLayout"}}};
+      pairs.push_back(pair);
+      // Without what is added, and with numbers beside queries and keys.
+      if (!names.key_rope || dropped) continue;
+      given.erase(names.pse);
+      Dims query_rope = query, key_rope = key;
+      query_rope[query.rank() - 1] = key_rope[key.rank() - 1] = 2;
+      given[names.query_rope] = X(query_rope);
+      given[names.key_rope] = X(key_rope);
+      pair.call = CallOf(names.forward, given);
+      pair.results = {{"dqOut", "query"}, {"dkOut", "key"}, {"dvOut", "value"}, {"dqRopeOut", names.query_rope}, {"dkRopeOut", names.key_rope}};
+      pair.same.push_back({names.key_rope_again, names.key_rope});
+      pairs.push_back(pair);
+    }
+  }
+  return pairs;
+}
+
 // Element by element: of one input and some scalars.
 struct Activation {
   const char* forward;
@@ -162,7 +249,7 @@ std::vector<Pair> Activations() {
 const std::vector<Pair>& GradientPairs() {
   static const auto* const all = [] {
     auto* const pairs = new std::vector<Pair>;
-    for (const auto& family : {Norms(), SoftMaxima(), GatedUnits(), Activations()}) pairs->insert(pairs->end(), family.begin(), family.end());
+    for (const auto& family : {Norms(), SoftMaxima(), GatedUnits(), Attention(), Activations()}) pairs->insert(pairs->end(), family.begin(), family.end());
     return pairs;
   }();
   return *all;

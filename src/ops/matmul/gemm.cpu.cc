@@ -17,6 +17,7 @@
 #include "cpu/kernels.h"
 #include "cpu/parallel.h"
 #include "ops/matmul/gemm.h"
+#include "ops/matmul/panel-inl.h"
 #include "ops/pointwise/blocks.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,55 +25,7 @@ namespace anyacl {
 namespace HWY_NAMESPACE {
 namespace gemm {
 
-namespace hn = hwy::HWY_NAMESPACE;
 using pointwise::RunConversion;
-
-using D = hn::CappedTag<float, 16>;
-using V = hn::Vec<D>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
-
-// Sums live in registers: rows x 2 vectors, beside two vectors of B and one number of A.
-#if HWY_TARGET == HWY_AVX3
-constexpr int kRows = 12;
-constexpr int64_t kChunk = 192;  // of k: a panel of B fits the first cache
-#elif HWY_TARGET == HWY_AVX2
-constexpr int kRows = 6;
-constexpr int64_t kChunk = 256;
-#else
-constexpr int kRows = 4;
-constexpr int64_t kChunk = 256;
-#endif
-constexpr int64_t kColumns = 2 * kLanes;
-constexpr int64_t kTileRows = (96 + kRows - 1) / kRows * kRows;
-static_assert(kRows <= kMostPanelRows && kColumns <= kMostPanelColumns);
-static_assert(kMostPanelRows % kRows == 0 && kMostPanelColumns % kColumns == 0 && kTileColumns % kColumns == 0);
-
-// c += a * b over `depth` steps of k.
-HWY_INLINE void Panel(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t depth, float* HWY_RESTRICT c, int64_t row_step) {
-  const D d;
-  V sums[kRows][2];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    sums[r][0] = hn::LoadU(d, c + r * row_step);
-    sums[r][1] = hn::LoadU(d, c + r * row_step + kLanes);
-  }
-  for (int64_t k = 0; k < depth; ++k) {
-    const V b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + kLanes);
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const V x = hn::Set(d, a[r]);
-      sums[r][0] = hn::MulAdd(x, b0, sums[r][0]);
-      sums[r][1] = hn::MulAdd(x, b1, sums[r][1]);
-    }
-    a += kRows;
-    b += kColumns;
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    hn::StoreU(sums[r][0], d, c + r * row_step);
-    hn::StoreU(sums[r][1], d, c + r * row_step + kLanes);
-  }
-}
 
 // A panel that sticks out of C goes through a whole one.
 void EdgePanel(const float* a, const float* b, int64_t depth, float* c, int64_t row_step, int64_t rows, int64_t columns) {
