@@ -368,9 +368,13 @@ set(operators_transformer
   aclnnop/aclnn_moe_distribute_dispatch.h
   aclnnop/aclnn_moe_distribute_dispatch_v2.h
   aclnnop/aclnn_moe_distribute_dispatch_v3.h
+  aclnnop/aclnn_moe_finalize_routing.h
   aclnnop/aclnn_moe_finalize_routing_v2.h
   aclnnop/aclnn_moe_finalize_routing_v2_grad.h
   aclnnop/aclnn_moe_gating_top_k.h
+  aclnnop/aclnn_moe_gating_top_k_softmax.h
+  aclnnop/aclnn_moe_gating_top_k_softmax_v2.h
+  aclnnop/aclnn_moe_init_routing.h
   aclnnop/aclnn_moe_init_routing_v2.h
   aclnnop/aclnn_moe_init_routing_v2_grad.h
   aclnnop/aclnn_moe_init_routing_v3.h

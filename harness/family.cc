@@ -227,6 +227,7 @@ DType HostCall::ScalarType(const char* arg, int item) const {
   return (spec.scalars.empty() ? spec.scalar : spec.scalars.at(item)).dtype;
 }
 Format HostCall::FormatOf(const char* arg) const { return spec_.args[ArgOf(arg)].tensor.format; }
+const Dims& HostCall::StridesOf(const char* arg) const { return spec_.args[ArgOf(arg)].tensor.strides; }
 int64_t HostCall::Int(const char* arg) const { return spec_.args[ArgOf(arg)].integer; }
 double HostCall::Real(const char* arg) const { return spec_.args[ArgOf(arg)].real; }
 bool HostCall::Flag(const char* arg) const { return spec_.args[ArgOf(arg)].flag; }

@@ -151,6 +151,7 @@ class HostCall {
   Number Scalar(const char* arg, int item = 0) const;
   DType ScalarType(const char* arg, int item = 0) const;
   Format FormatOf(const char* arg) const;  // of a tensor
+  const Dims& StridesOf(const char* arg) const;
   int64_t Int(const char* arg) const;
   double Real(const char* arg) const;
   bool Flag(const char* arg) const;

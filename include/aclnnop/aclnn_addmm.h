@@ -28,6 +28,15 @@ ACLNN_API aclnnStatus aclnnInplaceAddmmGetWorkspaceSize(
 ACLNN_API aclnnStatus aclnnInplaceAddmm(void* workspace, uint64_t workspaceSize,
                                         aclOpExecutor* executor, aclrtStream stream);
 
+// aclnnAddmmWeightNz: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnAddmmWeightNzGetWorkspaceSize(
+    const aclTensor* self, const aclTensor* mat1, const aclTensor* mat2, const aclScalar* beta,
+    const aclScalar* alpha, aclTensor* out, int8_t cubeMathType, uint64_t* workspaceSize,
+    aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnAddmmWeightNz(void* workspace, uint64_t workspaceSize,
+                                         aclOpExecutor* executor, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif

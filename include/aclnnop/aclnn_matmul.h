@@ -19,6 +19,16 @@ ACLNN_API aclnnStatus aclnnMatmulGetWorkspaceSize(const aclTensor* self, const a
 ACLNN_API aclnnStatus aclnnMatmul(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                   aclrtStream stream);
 
+// aclnnMatmulWeightNz: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnMatmulWeightNzGetWorkspaceSize(const aclTensor* self,
+                                                          const aclTensor* mat2, aclTensor* out,
+                                                          int8_t cubeMathType,
+                                                          uint64_t* workspaceSize,
+                                                          aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnMatmulWeightNz(void* workspace, uint64_t workspaceSize,
+                                          aclOpExecutor* executor, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -186,6 +186,13 @@ Status MakePlan(const Operator& op, contract::Values values, const Backend& back
   return op.plan(values, builder);
 }
 
+void Relabel(const Operator& op, const void* handle) {
+  Tensor* const tensor = Tensors().Get(handle);
+  if (!tensor) return;
+  op.relabel(tensor);
+  tensor->Identify();
+}
+
 // The rules in their order, then the plan.
 Status CheckAndPlan(const Operator& op, contract::Values values, const Backend& backend, Product product,
                     const Status& result_pointers, PlanRef* plan) {
@@ -227,6 +234,7 @@ Status Phase1(const Operator& op, std::span<const CallArg> args, uint64_t* works
   TakeTensors(op, values, args, executor.get());
   *workspace_size = executor->plan->workspace_bytes;
   *result = static_cast<aclOpExecutor*>(executor.Keep());
+  if (op.relabel) Relabel(op, args[0].handle);
   return {};
 }
 

@@ -43,6 +43,8 @@ struct Operator {
   const char* family;                       // folder of src/ops
   std::shared_ptr<const void> row = {};     // what its family declared it with
   const Entry* entry = nullptr;             // its C functions
+  // What phase 1, when it succeeds, makes of the description of the first argument, for operators that promise it.
+  void (*relabel)(Tensor* first) = nullptr;
 
   template <class Row>
   const Row& As() const {

@@ -5,7 +5,10 @@
 // behind views of the operands, and a pass that scales, adds and rounds once.
 #include <fmt/format.h>
 
+#include "ops/matmul/families.h"
 #include "ops/matmul/product.h"
+#include "ops/matmul/rules.h"
+#include "ops/matmul/weight_layout.h"
 #include "ops/operators.h"
 #include "ops/pointwise/pass.h"
 #include "ops/table.h"
@@ -14,49 +17,13 @@ namespace anyacl {
 namespace {
 
 using namespace contract;
+using matmul::CubeMathType;
+using matmul::HasProductShape;
+using matmul::Multiply;
+using matmul::ProductDims;
 
 constexpr DTypeSet kTypes = types::kFloat3;
 const Products kAllButSmall = Of({Product::kAscend950, Product::kA3, Product::kA2, Product::kTraining, Product::kInference});
-
-std::string CheckCubeMathType(int64_t type, Product product) {
-  const bool internal = type == -1 && (product == Product::kA2 || product == Product::kA3);
-  if (internal || (type >= 0 && type <= 4)) return "";
-  return fmt::format("must be 0 to 4, got {}", type);
-}
-
-template <int kArg>
-std::string CubeMathType(Values values, Product product) {
-  return CheckCubeMathType(values[kArg].integer, product);
-}
-
-// "" or what is wrong with [..., m, k] @ [..., k, n]; vectors count as one row or column.
-std::string ProductDims(const Dims& a, const Dims& b, Dims* result) {
-  const int64_t k = a[a.rank() - 1], other = b[b.rank() == 1 ? 0 : b.rank() - 2];
-  const std::string shapes = fmt::format("got {} and {}", ToString(a), ToString(b));
-  if (k != other) return "must have as many rows as the first operand has columns, " + shapes;
-  Dims batch_a, batch_b;
-  for (int i = 0; i + 2 < a.rank(); ++i) batch_a.push_back(a[i]);
-  for (int i = 0; i + 2 < b.rank(); ++i) batch_b.push_back(b[i]);
-  const Dims* const batches[] = {&batch_a, &batch_b};
-  if (!BroadcastDims(batches, result)) return "must have batch dims that broadcast with those of the first operand, " + shapes;
-  if (a.rank() > 1) result->push_back(a[a.rank() - 2]);
-  if (b.rank() > 1) result->push_back(b[b.rank() - 1]);
-  return "";
-}
-
-template <int kA, int kB>
-std::string Multiply(Values values, Product) {
-  Dims dims;
-  return ProductDims(values[kA].tensor->dims, values[kB].tensor->dims, &dims);
-}
-
-template <int kA, int kB, int kOut>
-std::string HasProductShape(Values values, Product) {
-  Dims dims;
-  const Dims& out = values[kOut].tensor->dims;
-  ProductDims(values[kA].tensor->dims, values[kB].tensor->dims, &dims);
-  return dims == out ? "" : fmt::format("must have the shape {} of the product, got {}", ToString(dims), ToString(out));
-}
 
 Rule InFloat3(const char* arg) { return DTypes(arg, RowsOf(kTypes)); }
 
@@ -68,20 +35,26 @@ Operand ProductOperand(PlanBuilder& plan, const Operand& out) {
   return plan.ScratchOperand("product", DType::kF32, out.dims);
 }
 
-Status PlanProduct(PlanBuilder& plan, int a_arg, int b_arg, int out_arg) {
-  Operand a = plan.TensorOperand(a_arg), b = plan.TensorOperand(b_arg), out = plan.TensorOperand(out_arg);
+}  // namespace
+
+Status matmul::PlanProduct(PlanBuilder& plan, int a_arg, int b_arg, int out_arg) {
+  Operand a = plan.TensorOperand(a_arg), b, out = plan.TensorOperand(out_arg);
+  if (Numel(out.dims) == 0) return {};
+  ANYACL_RETURN_IF_ERROR(WeightOperand(plan, b_arg, &b));
   if (b.dims.rank() == 1) {
-    b = matmul::WithUnitAxis(b, 1);
-    out = matmul::WithUnitAxis(out, out.dims.rank());
+    b = WithUnitAxis(b, 1);
+    out = WithUnitAxis(out, out.dims.rank());
   }
   if (a.dims.rank() == 1) {
-    a = matmul::WithUnitAxis(a, 0);
-    out = matmul::WithUnitAxis(out, out.dims.rank() - 1);
+    a = WithUnitAxis(a, 0);
+    out = WithUnitAxis(out, out.dims.rank() - 1);
   }
   const Operand product = ProductOperand(plan, out);
-  ANYACL_RETURN_IF_ERROR(matmul::AddProduct(plan, a, b, product));
+  ANYACL_RETURN_IF_ERROR(AddProduct(plan, a, b, product));
   return product.index >= 0 ? Status() : pointwise::AddCopy(plan, product, out);
 }
+
+namespace {
 
 Table ProductTable(const Entry& entry, const char* summary) {
   Table table = TableOf(entry, "gemm", summary);
@@ -101,9 +74,10 @@ Operator MakeMm(const Entry& entry) {
   table.formulas = {"out = self @ mat2"};
   Add(&table, {Rank("mat2", 2, 2), Rank("self", 2, 2), Custom("mat2", "must have as many rows as self has columns", Multiply<0, 1>),
                Custom("out", "must have the shape of the product", HasProductShape<0, 1, 2>)});
-  AddFormatRules(&table, {"self", "mat2", "out"});
+  AddFormatRules(&table, {"self", "out"});
+  Add(&table, {Custom("mat2", matmul::kWeightRule, matmul::WeightFits<1>)});
   return {.contract = Contract(std::move(table)),
-          .plan = [](Values, PlanBuilder& plan) { return PlanProduct(plan, 0, 1, 2); },
+          .plan = [](Values, PlanBuilder& plan) { return matmul::PlanProduct(plan, 0, 1, 2); },
           .family = "matmul"};
 }
 
@@ -112,9 +86,10 @@ Operator MakeMatmul(const Entry& entry) {
   table.formulas = {"out = self @ mat2"};
   Add(&table, {Rank("self", 1, 6), Rank("mat2", 1, 6), Custom("mat2", "must have dims that fit those of self", Multiply<0, 1>),
                Custom("out", "must have the shape of the product", HasProductShape<0, 1, 2>)});
-  AddFormatRules(&table, {"self", "mat2", "out"});
+  AddFormatRules(&table, {"self", "out"});
+  Add(&table, {Custom("mat2", matmul::kWeightRule, matmul::WeightFits<1>)});
   return {.contract = Contract(std::move(table)),
-          .plan = [](Values, PlanBuilder& plan) { return PlanProduct(plan, 0, 1, 2); },
+          .plan = [](Values, PlanBuilder& plan) { return matmul::PlanProduct(plan, 0, 1, 2); },
           .family = "matmul"};
 }
 
@@ -124,9 +99,10 @@ Operator MakeBatchMatMul(const Entry& entry) {
   Add(&table, {Rank("self", 3, 3), Rank("mat2", 3, 3), Rank("out", 3, 3),
                Custom("mat2", "must have dims that fit those of self", Multiply<0, 1>),
                Custom("out", "must have the shape of the product", HasProductShape<0, 1, 2>)});
-  AddFormatRules(&table, {"self", "mat2", "out"});
+  AddFormatRules(&table, {"self", "out"});
+  Add(&table, {Custom("mat2", matmul::kWeightRule, matmul::WeightFits<1>)});
   return {.contract = Contract(std::move(table)),
-          .plan = [](Values, PlanBuilder& plan) { return PlanProduct(plan, 0, 1, 2); },
+          .plan = [](Values, PlanBuilder& plan) { return matmul::PlanProduct(plan, 0, 1, 2); },
           .family = "matmul"};
 }
 
@@ -140,7 +116,7 @@ Operator MakeMv(const Entry& entry) {
                Custom("out", "must have one element per row of self", HasProductShape<0, 1, 2>)});
   AddFormatRules(&table, {"self", "vec", "out"});
   return {.contract = Contract(std::move(table)),
-          .plan = [](Values, PlanBuilder& plan) { return PlanProduct(plan, 0, 1, 2); },
+          .plan = [](Values, PlanBuilder& plan) { return matmul::PlanProduct(plan, 0, 1, 2); },
           .family = "matmul"};
 }
 
@@ -174,7 +150,8 @@ Status PlanAddedProduct(Values values, PlanBuilder& plan, bool sums) {
   const float alpha = values[kAlpha].scalar->AsFloat(), beta = values[kBeta].scalar->AsFloat();
   if (Numel(out.dims) == 0) return {};
   if (!IsInPlace(plan)) plan.RequireApart(kOutOrMath);
-  Operand a = plan.TensorOperand(kFirst), b = plan.TensorOperand(kSecond);
+  Operand a = plan.TensorOperand(kFirst), b;
+  ANYACL_RETURN_IF_ERROR(matmul::WeightOperand(plan, kSecond, &b));
   if (sums) {  // the batch is a part of k: [m, batch * k] @ [batch * k, n], operands made dense for it
     Dims batch;
     const Dims batch_a = {a.dims[0]}, batch_b = {b.dims[0]};
@@ -227,7 +204,14 @@ Operator MakeAddedProduct(const Entry& entry, const char* summary, int rank, boo
 
 }  // namespace
 
+Status matmul::PlanAddmm(Values values, PlanBuilder& plan) { return PlanAddedProduct(values, plan, false); }
+
 void DeclareMatmul(Declarations& declarations) {
+  matmul::DeclareWeights(declarations);
+  matmul::DeclareQuantised(declarations);
+  matmul::DeclareQuantWords(declarations);
+  matmul::DeclareGrouped(declarations);
+  matmul::DeclareOthers(declarations);
   declarations.Add("aclnnMm", MakeMm);
   declarations.Add("aclnnMatmul", MakeMatmul);
   declarations.Add("aclnnBatchMatMul", MakeBatchMatMul);

@@ -53,24 +53,39 @@ constexpr int64_t kWaveFloats = int64_t{8} << 20;
 
 int64_t WaveOf(int64_t tiles, int64_t tile_size) { return std::clamp(kWaveFloats / tile_size, std::min<int64_t>(tiles, 16), tiles); }
 
-// Describes a product in the params of the present step and books its memory.
-void Bind(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c, bool in_waves,
-          GemmParams* params) {
+// The waves of a product, and the floats of one.
+int64_t WaveFloats(int64_t batch, int64_t n, int64_t k, bool in_waves, int64_t* wave) {
+  const int64_t tiles = batch * TilesOf(n), tile_size = PackedTile(n, k);
+  *wave = in_waves ? WaveOf(tiles, tile_size) : tiles;
+  return *wave * tile_size;
+}
+
+void DescribeBoth(const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, GemmParams* params) {
   Describe(a, a_groups, &params->a);
   Describe(b, b_groups, &params->b);
   params->batch = Product(a.dims, 0, a_groups.batch);
   params->m = Product(a.dims, a_groups.batch, a_groups.lines);
   params->n = Product(b.dims, b_groups.batch, b_groups.lines);
   params->k = Product(a.dims, a_groups.batch + a_groups.lines, a_groups.k);
-  const int64_t tiles = params->batch * TilesOf(params->n), tile_size = PackedTile(params->n, params->k);
-  params->wave = in_waves ? WaveOf(tiles, tile_size) : tiles;
-  const Operand packed_a = plan.ScratchOperand("packed rows", DType::kF32, {PackedBatches(params->a), PackedRows(params->m, params->k)});
-  const Operand packed_b = plan.ScratchOperand("packed columns", DType::kF32, {params->wave, tile_size});
+}
+
+void BindAll(PlanBuilder& plan, const Operand& a, const Operand& b, const Operand& c, const Operand& packed_a, const Operand& packed_b,
+             GemmParams* params) {
   plan.Bind(a, params->a.data);
   plan.Bind(b, params->b.data);
   plan.Bind(c, reinterpret_cast<void*&>(params->c));
   plan.Bind(packed_a, reinterpret_cast<void*&>(params->packed_a));
   plan.Bind(packed_b, reinterpret_cast<void*&>(params->packed_b));
+}
+
+// Describes a product in the params of the present step and books its memory.
+void Bind(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c, bool in_waves,
+          GemmParams* params) {
+  DescribeBoth(a, a_groups, b, b_groups, params);
+  const int64_t columns = WaveFloats(params->batch, params->n, params->k, in_waves, &params->wave);
+  const Operand packed_a = plan.ScratchOperand("packed rows", DType::kF32, {PackedBatches(params->a), PackedRows(params->m, params->k)});
+  const Operand packed_b = plan.ScratchOperand("packed columns", DType::kF32, {columns});
+  BindAll(plan, a, b, c, packed_a, packed_b, params);
 }
 
 }  // namespace
@@ -80,6 +95,40 @@ Status AddContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, cons
   if (lines == 0) return {};
   if (Product(a.dims, a_groups.batch + a_groups.lines, a_groups.k) == 0) return AddFill(plan, c);
   Bind(plan, a, a_groups, b, b_groups, c, /*in_waves=*/true, &plan.MakeParams<GemmParams>());
+  return plan.ChooseKernel("gemm");
+}
+
+void ProductRoom::Fit(int64_t m, int64_t n, int64_t k) {
+  int64_t wave = 0;
+  rows_ = std::max(rows_, PackedRows(m, k));
+  columns_ = std::max(columns_, WaveFloats(1, n, std::max<int64_t>(k, 1), true, &wave));
+  sums_ = std::max(sums_, m * n);
+}
+
+void ProductRoom::Book(PlanBuilder& plan) {
+  packed_rows_ = plan.ScratchOperand("packed rows", DType::kF32, {rows_});
+  packed_columns_ = plan.ScratchOperand("packed columns", DType::kF32, {columns_});
+  product_ = plan.ScratchOperand("product", DType::kF32, {sums_});
+}
+
+Operand ProductRoom::Sums(const Dims& dims) const {
+  Operand sums = product_;
+  sums.dims = dims;
+  sums.strides = ContiguousStrides(dims);
+  return sums;
+}
+
+void BindContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c,
+                     const ProductRoom& room, GemmParams* params) {
+  DescribeBoth(a, a_groups, b, b_groups, params);
+  WaveFloats(params->batch, params->n, std::max<int64_t>(params->k, 1), true, &params->wave);
+  BindAll(plan, a, b, c, room.packed_rows_, room.packed_columns_, params);
+}
+
+Status AddContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c,
+                      const ProductRoom& room) {
+  if (Product(a.dims, a_groups.batch + a_groups.lines, a_groups.k) == 0) return AddFill(plan, c);
+  BindContraction(plan, a, a_groups, b, b_groups, c, room, &plan.MakeParams<GemmParams>());
   return plan.ChooseKernel("gemm");
 }
 

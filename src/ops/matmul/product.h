@@ -23,6 +23,28 @@ struct Groups {
 };
 Status AddContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c);
 
+// Scratch memory that several products use one after the other: every one of them is fitted, then it is booked.
+class ProductRoom {
+ public:
+  void Fit(int64_t m, int64_t n, int64_t k);
+  void Book(PlanBuilder& plan);
+  // The sums of a product, dense FLOAT.
+  Operand Sums(const Dims& dims) const;
+
+ private:
+  friend Status AddContraction(PlanBuilder&, const Operand&, Groups, const Operand&, Groups, const Operand&, const ProductRoom&);
+  friend void BindContraction(PlanBuilder&, const Operand&, Groups, const Operand&, Groups, const Operand&, const ProductRoom&, GemmParams*);
+  int64_t rows_ = 0;     // floats
+  int64_t columns_ = 0;
+  int64_t sums_ = 0;
+  Operand packed_rows_, packed_columns_, product_;
+};
+Status AddContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c,
+                      const ProductRoom& room);
+// Inside the present step, whose kernel may make any part of the product.
+void BindContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c,
+                     const ProductRoom& room, GemmParams* params);
+
 // The same inside the present step, for kernels that run it themselves (cpu::Gemm), several times with other rows: all of b stays
 // packed.
 void BindContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, const Operand& b, Groups b_groups, const Operand& c,

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_ACLNNOP_ACLNN_EINSUM_H_
+#define ANYACL_ACLNNOP_ACLNN_EINSUM_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// aclnnEinsum: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnEinsumGetWorkspaceSize(const aclTensorList* tensors,
+                                                  const char* equation, aclTensor* output,
+                                                  uint64_t* workspaceSize,
+                                                  aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnEinsum(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                  aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ANYACL_ACLNNOP_ACLNN_EINSUM_H_

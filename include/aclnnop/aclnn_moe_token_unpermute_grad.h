@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#ifndef ANYACL_ACLNNOP_ACLNN_MOE_TOKEN_UNPERMUTE_GRAD_H_
+#define ANYACL_ACLNNOP_ACLNN_MOE_TOKEN_UNPERMUTE_GRAD_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// aclnnMoeTokenUnpermuteGrad: checks the arguments, plans the work, reports the bytes of workspace it needs ...
+ACLNN_API aclnnStatus aclnnMoeTokenUnpermuteGradGetWorkspaceSize(
+    const aclTensor* permuteTokens, const aclTensor* unpermutedTokensGrad,
+    const aclTensor* sortedIndices, const aclTensor* probsOptional, bool paddedMode,
+    const aclIntArray* restoreShapeOptional, aclTensor* permutedTokensGradOut,
+    aclTensor* probsGradOut, uint64_t* workspaceSize, aclOpExecutor** executor);
+// ... and enqueues it on the stream.
+ACLNN_API aclnnStatus aclnnMoeTokenUnpermuteGrad(void* workspace, uint64_t workspaceSize,
+                                                 aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ANYACL_ACLNNOP_ACLNN_MOE_TOKEN_UNPERMUTE_GRAD_H_
