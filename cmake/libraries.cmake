@@ -19,6 +19,7 @@ set(profile acl/acl_prof.h)
 set(transfer acl/acl_tdt.h)
 set(queue "")  # libraries without a function of ours: programs link them all the same
 set(blas "")
+set(collectives hccl/hccl.h hccl/hccl_comm.h hccl/hccl_types.h)
 set(objects aclnn/acl_meta.h aclnn/aclnn_base.h)
 file(GLOB operators RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS include/aclnnop/*.h)
 
@@ -67,11 +68,12 @@ set(ANYACL_LIBRARY_TABLE
   "aclnn_fft           operators"
   "aclnn_rand          operators"
   "cust_opapi          operators"
-  "hccl"  # no collectives yet; samples of fused operators link it without calling any
-  "hcomm")
+  "hccl                collectives"
+  "hcomm               collectives")
 
 # --- libanyacl.so, the one real file --------------------------------------------------------------------------------
-file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS include/acl/*.h include/aclnn/*.h include/aclnnop/*.h)
+file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS include/acl/*.h include/aclnn/*.h include/aclnnop/*.h
+     include/hccl/*.h)
 get_property(rooms GLOBAL PROPERTY ANYACL_ROOMS)
 get_property(room_libraries GLOBAL PROPERTY ANYACL_ROOM_LIBRARIES)
 list(REMOVE_DUPLICATES room_libraries)

@@ -25,6 +25,7 @@ ALLOWED = {
     "abi": ["include", "core", "contract", "plan", "ops", *BACKEND,
             "cpu/parallel.h", "cpu/targets.h"],  # introspection.cc shows the tool around
     "runtime": ["include", "core"],
+    "hccl": ["include", "core", "runtime/engine.h", "runtime/stream.h", "runtime/context.h", *BACKEND],
     "cpu": ["core", "ops/kernel_list.inc", "runtime/engine.h", *BACKEND],
     "cuda": ["core", "ops/kernel_list.inc", "runtime/engine.h", "runtime/backend.h"],
     "ops": ["core", "contract", "plan"],
@@ -54,7 +55,7 @@ def includes_of(path):
 def room_of(path):
     """The room of a file below src/ or include/."""
     parts = path.split("/")
-    if parts[0] in ("acl", "aclnn", "aclnnop"):
+    if parts[0] in ("acl", "aclnn", "aclnnop") or path in ("hccl/hccl.h", "hccl/hccl_comm.h", "hccl/hccl_types.h"):
         return "include"
     if path.startswith("ops/dense."):
         return "op plan"  # what plans of several families share

@@ -60,6 +60,8 @@ std::string Now() {
 
 const char* ClassOf(int32_t code) {
   switch (code / 1000) {
+    case 0:
+      return "Hccl_Error(EI0001)";
     case 161:
       return "AclNN_Parameter_Error(EZ1001)";
     case 361:

@@ -24,6 +24,7 @@ enum class Lock {
   kPendingFrees,
   kReports,         // callbacks that wait for a thread of the user
   kWaits,           // which stream's thread waits for which stream
+  kCommunicators,   // which there are, and addresses where ranks can meet
   kSpareStreams,
   kStreams,         // settings and failures of a stream
   kEvents,

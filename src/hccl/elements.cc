@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+#include "hccl/elements.h"
+
+namespace anyacl::hccl {
+namespace {
+
+struct Type {
+  const char* name;
+  size_t size;
+  bool reduces;
+};
+
+// By number.
+constexpr Type kTypes[] = {
+    {"INT8", 1, true},     {"INT16", 2, true},    {"INT32", 4, true},    {"FP16", 2, true},
+    {"FP32", 4, true},     {"INT64", 8, true},    {"UINT64", 8, true},   {"UINT8", 1, true},
+    {"UINT16", 2, true},   {"UINT32", 4, true},   {"FP64", 8, true},     {"BFP16", 2, true},
+    {"INT128", 16, false}, {nullptr, 0, false},   {"HIF8", 1, false},    {"FP8E4M3", 1, false},
+    {"FP8E5M2", 1, false}, {"FP8E8M0", 1, false},
+};
+constexpr int kTypeCount = sizeof(kTypes) / sizeof(Type);
+constexpr const char* kReductions[] = {"SUM", "PROD", "MAX", "MIN"};
+
+const Type& TypeOf(int dtype) {
+  static constexpr Type kNone = {nullptr, 0, false};
+  return dtype >= 0 && dtype < kTypeCount ? kTypes[dtype] : kNone;
+}
+
+}  // namespace
+
+size_t ElementSize(int dtype) { return TypeOf(dtype).size; }
+
+const char* TypeName(int dtype) {
+  const char* const name = TypeOf(dtype).name;
+  return name ? name : "no type";
+}
+
+bool CanReduce(int dtype) { return TypeOf(dtype).reduces; }
+
+const char* ReduceName(int op) { return op >= 0 && op < 4 ? kReductions[op] : nullptr; }
+
+}  // namespace anyacl::hccl
