@@ -114,7 +114,9 @@ Status RunNow(const char* function, const Transfer& transfer) {
 
 // Waits until the stream is through with work `sequence` and reports what failed on it so far.
 Status Finish(const char* function, Stream* stream, uint64_t sequence) {
-  if (stream->WaitFor(sequence, kForever) == WaitResult::kAborted) {
+  const WaitResult result = stream->WaitFor(sequence, kForever);
+  if (result == WaitResult::kCircular) return CircularWait(function);
+  if (result == WaitResult::kAborted) {
     return Fail(code::kRtStreamAbort, function, "the stream was aborted");
   }
   return stream->TakeFailure(function, sequence);

@@ -173,7 +173,9 @@ Status SynchronizeDevice(const char* function, Deadline deadline) {
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
   ANYACL_RETURN_IF_ERROR(RequireNoCaptureOn(function, context->device));
-  if (!WaitAllStreams(context->device, deadline)) {
+  const WaitResult result = WaitAllStreams(context->device, deadline);
+  if (result == WaitResult::kCircular) return CircularWait(function);
+  if (result == WaitResult::kTimedOut) {
     return Fail(code::kRtStreamSyncTimeout, function,
                 "device {} still had work when the time was up", context->device);
   }
@@ -272,7 +274,9 @@ aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout) {
     }
     const auto limit = std::chrono::milliseconds(timeout);
     const Deadline deadline = timeout == 0 ? kForever : std::chrono::steady_clock::now() + limit;
-    if (WaitAllStreams(deviceId, deadline)) return Status();
+    const WaitResult result = WaitAllStreams(deviceId, deadline);
+    if (result == WaitResult::kReached) return Status();
+    if (result == WaitResult::kCircular) return CircularWait(kName);
     return Fail(code::kRtStreamSyncTimeout, kName, "device {} still ran a task after {} ms",
                 deviceId, timeout);
   });

@@ -26,7 +26,8 @@ inline constexpr Deadline kForever = Deadline::max();
 // the stream's own thread.
 enum class Where { kAnywhere, kOnStreamThread };
 
-enum class WaitResult { kReached, kTimedOut, kAborted };
+// kCircular: what is waited for waits for the thread that asks. Engines never say so; streams do.
+enum class WaitResult { kReached, kTimedOut, kAborted, kCircular };
 
 // When a stream reached a point; asked only after it did.
 class Stamp {

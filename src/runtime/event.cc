@@ -215,6 +215,7 @@ int32_t WaitForRecord(Work& work, const Launch&) {
       wait.seconds == 0 ? kForever
                         : std::chrono::steady_clock::now() + std::chrono::seconds(wait.seconds);
   const WaitResult result = wait.target->WaitFor(wait.sequence, deadline, wait.waiter);
+  if (result == WaitResult::kCircular) return code::kRtParamInvalid;
   return result == WaitResult::kTimedOut ? code::kRtWaitTimeout : 0;
 }
 
@@ -267,7 +268,9 @@ Status SynchronizeEvent(const char* function, void* handle, Deadline deadline) {
                 "a host function must not wait for work behind it on its own stream {}",
                 record->stream_id);
   }
-  if (record->stream->WaitFor(record->sequence, deadline) == WaitResult::kTimedOut) {
+  const WaitResult result = record->stream->WaitFor(record->sequence, deadline);
+  if (result == WaitResult::kCircular) return CircularWait(function);
+  if (result == WaitResult::kTimedOut) {
     return Fail(code::kRtEventSyncTimeout, function,
                 "event {} was not reached when the time was up", event->id);
   }

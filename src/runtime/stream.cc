@@ -78,6 +78,32 @@ Status Stream::Submit(const Work& work, Where where, uint64_t* sequence) {
   return engine_.Submit(work, where, sequence);
 }
 
+bool Stream::EnterWait(const Stream* target) {
+  const std::lock_guard lock(LockOf(Lock::kWaits));
+  for (const Stream* s = target; s; s = s->waits_for_) {
+    if (s->OnOwnThread()) return false;
+  }
+  for (Stream* s = First(); s; s = s->next()) {
+    if (s->OnOwnThread()) s->waits_for_ = target;
+  }
+  return true;
+}
+
+void Stream::LeaveWait() {
+  const std::lock_guard lock(LockOf(Lock::kWaits));
+  for (Stream* s = First(); s; s = s->next()) {
+    if (s->OnOwnThread()) s->waits_for_ = nullptr;
+  }
+}
+
+WaitResult Stream::WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter) {
+  StreamEngine* const waiting = waiter ? &waiter->engine_ : nullptr;
+  if (deadline != kForever || Reached(sequence) || !OfThisThread()) return engine_.WaitFor(sequence, deadline, waiting);
+  if (!EnterWait(this)) return WaitResult::kCircular;
+  const Undo entered([] { LeaveWait(); });
+  return engine_.WaitFor(sequence, deadline, waiting);
+}
+
 Status Stream::Open(const Settings& settings) {
   ANYACL_RETURN_IF_ERROR(engine_.Open(settings.device, settings.priority));
   {
@@ -147,6 +173,7 @@ Status Stream::TakeFailure(const char* function, uint64_t up_to) {
 }
 
 void Stream::AfterFork() {
+  waits_for_ = nullptr;
   capture_.store(nullptr, std::memory_order_relaxed);
   engine_.ForgetQueue();
 }
@@ -236,13 +263,20 @@ bool EndStream(const void* handle, PendingWork pending) {
   return true;
 }
 
-bool WaitAllStreams(int device, Deadline deadline) {
+WaitResult WaitAllStreams(int device, Deadline deadline) {
+  WaitResult all = WaitResult::kReached;
   for (Stream* s = Stream::First(); s; s = s->next()) {
     if (device != kAllDevices && s->device() != device) continue;
     if (s->OnOwnThread()) continue;
-    if (s->WaitFor(s->Submitted(), deadline) == WaitResult::kTimedOut) return false;
+    const WaitResult result = s->WaitFor(s->Submitted(), deadline);
+    if (result == WaitResult::kTimedOut) return result;
+    if (result == WaitResult::kCircular) all = result;
   }
-  return true;
+  return all;
+}
+
+Status CircularWait(const char* function) {
+  return Fail(code::kRtParamInvalid, function, "a host function must not wait for one that waits for it: neither would ever end");
 }
 
 Fence Fence::Capture() {
@@ -294,7 +328,9 @@ Status SubmitAndWait(void* stream_handle, const Work& work, bool* submitted) {
   uint64_t sequence = 0;
   ANYACL_RETURN_IF_ERROR(stream->Submit(work, Where::kAnywhere, &sequence));
   *submitted = true;
-  if (stream->WaitFor(sequence, kForever) == WaitResult::kReached) return Status();
+  const WaitResult result = stream->WaitFor(sequence, kForever);
+  if (result == WaitResult::kReached) return Status();
+  if (result == WaitResult::kCircular) return CircularWait(work.label);
   return Fail(code::kRtStreamAbort, work.label, "the stream was aborted before the result was there");
 }
 

@@ -56,9 +56,8 @@ class Stream final : public StreamHooks {
   Status Submit(const Work& work, Where where, uint64_t* sequence);
   uint64_t Submitted() const { return engine_.Submitted(); }
   bool Reached(uint64_t sequence) const { return engine_.Reached(sequence); }
-  WaitResult WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter = nullptr) {
-    return engine_.WaitFor(sequence, deadline, waiter ? &waiter->engine_ : nullptr);
-  }
+  // Without a deadline kCircular rather than for ever, where host functions wait for each other's streams.
+  WaitResult WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter = nullptr);
   bool OnOwnThread() const { return engine_.OnOwnThread(); }
   void WakeWaiters() { engine_.WakeWaiters(); }
   bool Aborting() const { return engine_.Aborting(); }
@@ -125,6 +124,10 @@ class Stream final : public StreamHooks {
   void Register();  // puts a new one there
 
  private:
+  // Notes for what this thread, if it is a stream's, is about to wait. False: that waits for this thread.
+  static bool EnterWait(const Stream* target);
+  static void LeaveWait();
+
   struct Failure {
     int32_t code = 0;
     const char* label = "";
@@ -142,6 +145,7 @@ class Stream final : public StreamHooks {
   Stream* next_ = nullptr;
 
   Stream* next_spare_ = nullptr;  // guarded by kSpareStreams
+  const Stream* waits_for_ = nullptr;  // what its thread waits for without a deadline; guarded by kWaits
 
   Settings settings_;  // these two are guarded by kStreams
   Failure failure_;
@@ -165,9 +169,11 @@ Status CreateStream(const char* function, const Stream::Settings& settings, Stre
 enum class PendingWork { kWait, kDrop };
 bool EndStream(const void* handle, PendingWork pending);
 
-// Waits for all work of all streams of a device (kAllDevices: of all). False: the time was up.
+// Waits for all work of all streams of a device (kAllDevices: of all). kCircular: for all but one that cannot end.
 inline constexpr int kAllDevices = -1;
-bool WaitAllStreams(int device, Deadline deadline = kForever);
+WaitResult WaitAllStreams(int device, Deadline deadline = kForever);
+// The sentence of such a failure.
+Status CircularWait(const char* function);
 
 // Everything that was queued on any stream when it was made. Cheap, and without allocation, when all
 // streams are idle.

@@ -73,7 +73,9 @@ Status Synchronize(const char* function, void* handle, Deadline deadline) {
   ANYACL_RETURN_IF_ERROR(RequireMayAsk(function, *stream));
   if (stream->settings().flags & kNotForHost) return Status();
   const uint64_t last = stream->Submitted();
-  if (stream->WaitFor(last, deadline) == WaitResult::kTimedOut) {
+  const WaitResult result = stream->WaitFor(last, deadline);
+  if (result == WaitResult::kCircular) return CircularWait(function);
+  if (result == WaitResult::kTimedOut) {
     return Fail(code::kRtStreamSyncTimeout, function,
                 "stream {} still had work when the time was up", stream->id());
   }

@@ -199,6 +199,14 @@ class Changes {
         Shape(arg, part, dims);
       }
     }
+    if (t.rank() > 1) {  // nothing in it, and an axis that is longer than memory
+      for (const auto& [gone, endless] : {std::pair(0, t.rank() - 1), std::pair(t.rank() - 1, 0)}) {
+        Dims dims = t.dims;
+        dims[gone] = 0;
+        dims[endless] = int64_t{1} << 40;
+        Shape(arg, part, dims);
+      }
+    }
     Dims longer = t.dims, shorter = t.dims;
     for (const int rank : {t.rank() + 1, 9, kMaxRank}) {
       while (longer.rank() < rank) longer.push_back(1);

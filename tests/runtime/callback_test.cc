@@ -95,6 +95,88 @@ TEST_F(StreamTest, HostFunctionThatWaitsForItsOwnStreamIsRefused) {
   EXPECT_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
 }
 
+// Each has begun, and then waits in the way that is asked for.
+struct Meeting {
+  int32_t (*wait)(Meeting& meeting, int side);
+  aclrtStream streams[2];
+  std::atomic<int> here{0};
+  std::atomic<int32_t> codes[2] = {-1, -1};
+
+  template <int kSide>
+  static void Attend(void* meeting) {
+    auto& self = *static_cast<Meeting*>(meeting);
+    Check(aclrtSetDevice(0));
+    ++self.here;
+    while (self.here < 2) std::this_thread::yield();
+    self.codes[kSide] = self.wait(self, kSide);
+    Check(aclrtResetDevice(0));
+  }
+  void Hold() {
+    ASSERT_EQ(aclrtLaunchHostFunc(streams[0], Attend<0>, this), ACL_SUCCESS);
+    ASSERT_EQ(aclrtLaunchHostFunc(streams[1], Attend<1>, this), ACL_SUCCESS);
+    ASSERT_EQ(aclrtSynchronizeStream(streams[0]), ACL_SUCCESS);
+    ASSERT_EQ(aclrtSynchronizeStream(streams[1]), ACL_SUCCESS);
+  }
+  static void Check(int32_t code) { EXPECT_EQ(code, ACL_SUCCESS); }
+};
+
+// One of them is refused, so the other one's wait ends.
+TEST_F(StreamTest, HostFunctionsThatWaitForEachOtherGetACode) {
+  constexpr int32_t (*kWays[])(Meeting&, int) = {
+      [](Meeting&, int) { return aclrtSynchronizeDevice(); },
+      [](Meeting& meeting, int side) { return aclrtSynchronizeStream(meeting.streams[1 - side]); },
+      [](Meeting& meeting, int side) {
+        return side == 0 ? aclrtSynchronizeDevice() : aclrtSynchronizeStream(meeting.streams[0]);
+      },
+  };
+  for (const auto way : kWays) {
+    Meeting meeting{way, {stream_, other_}};
+    meeting.Hold();
+    const int refused = (meeting.codes[0] == 107000) + (meeting.codes[1] == 107000);
+    EXPECT_EQ(refused, 1) << meeting.codes[0] << " and " << meeting.codes[1];
+    EXPECT_EQ(meeting.codes[0] + meeting.codes[1], 107000);
+  }
+}
+
+// The one waits for the device, and with it for a stream that waits for an event behind the one.
+TEST_F(StreamTest, HostFunctionAndEventThatWaitForEachOtherGetACode) {
+  if (runtime::CurrentBackend().launches()) GTEST_SKIP() << "streams of a GPU wait there, where nobody sees it";
+  static std::atomic<int32_t> code;
+  code = -1;
+  aclrtEvent behind = nullptr;
+  ASSERT_EQ(aclrtCreateEventExWithFlag(&behind, ACL_EVENT_SYNC), ACL_SUCCESS);
+  {
+    Blocker blocker(stream_);
+    ASSERT_EQ(aclrtLaunchHostFunc(
+                  stream_,
+                  [](void*) {
+                    aclrtSetDevice(0);
+                    code = aclrtSynchronizeDevice();
+                    aclrtResetDevice(0);
+                  },
+                  nullptr),
+              ACL_SUCCESS);
+    ASSERT_EQ(aclrtRecordEvent(behind, stream_), ACL_SUCCESS);
+    ASSERT_EQ(aclrtStreamWaitEvent(other_, behind), ACL_SUCCESS);
+  }
+  EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
+  const int32_t of_other = aclrtSynchronizeStream(other_);
+  EXPECT_TRUE((code == 107000) != (of_other == 107000)) << code << " and " << of_other;
+  EXPECT_EQ(aclrtDestroyEvent(behind), ACL_SUCCESS);
+}
+
+// Waits with an end are no business of ours, and nor is one stream's host function that waits for another.
+TEST_F(StreamTest, HostFunctionMayWaitForAnotherStream) {
+  static std::atomic<int32_t> code;
+  code = -1;
+  ASSERT_EQ(aclrtLaunchHostFunc(other_, [](void*) { usleep(2000); }, nullptr), ACL_SUCCESS);
+  ASSERT_EQ(aclrtLaunchHostFunc(
+                stream_, [](void* other) { code = aclrtSynchronizeStream(other); }, other_),
+            ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
+  EXPECT_EQ(code, ACL_SUCCESS);
+}
+
 // --- subscribed callbacks ---
 
 TEST_F(StreamTest, CallbackNeedsASubscription) {
