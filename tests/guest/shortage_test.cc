@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -606,6 +607,13 @@ TEST(Shortage, OfDeviceMemoryIs207001) {
   }
   aclGetRecentErrMsg();
   EXPECT_EQ(aclrtResetDevice(0), 0);
+}
+
+TEST(Shortage, ScenarioHasTwoOperatorsOfEachFamily) {
+  std::map<std::string, int> chosen, all;
+  for (const harness::Subject* subject : TwoOfEachFamily()) ++chosen[OperatorOf(EntryOf(subject->op)).family];
+  for (const Operator* op : Operators()) ++all[op->family];
+  for (const auto& [family, count] : all) EXPECT_GE(chosen[family], std::min(count, 2)) << family;
 }
 
 TEST(Shortage, EveryCallReturnsACode) {
