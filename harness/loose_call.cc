@@ -8,8 +8,10 @@
 #include <cstring>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "acl/acl.h"
+#include "core/nz_layout.h"
 
 namespace anyacl::harness {
 namespace {
@@ -22,16 +24,29 @@ constexpr size_t kLongest = 1 << 20;             // bytes of one tensor
 constexpr uint64_t kLongestWorkspace = 32 << 20;
 constexpr int64_t kMostElements = 1 << 16;       // a broadcast view is long in few bytes
 
-// Bytes behind its address that a tensor reaches; nothing where it reaches before it or too far.
-std::optional<size_t> ReachOf(const Tensor& t) {
+// Elements of the FRACTAL_NZ image of a tensor, whichever of its last two axes are the rows.
+int64_t ImageElements(const Tensor& t) {
+  if (t.rank() < 2 || t.rank() > 6 || SizeOf(t.dtype) == 0) return 0;
+  Dims turned = t.dims;
+  std::swap(turned[t.rank() - 2], turned[t.rank() - 1]);
+  return std::max(Numel(NzStorage(t.dims, t.dtype)), Numel(NzStorage(turned, t.dtype)));
+}
+
+// Bytes behind its address that a tensor reaches, with `becomes_image` also when it has been laid out anew; nothing where
+// it reaches before it or too far.
+std::optional<size_t> ReachOf(const Tensor& t, bool becomes_image) {
   const int64_t count = t.numel();
   if (count < 0 || count > kMostElements || t.offset < 0 || t.offset > static_cast<int64_t>(kLongest)) return {};
   for (int64_t stride : t.strides) {
     if (stride < 0) return {};
   }
   Extent extent;
-  if (!GetExtent(t, &extent) || extent.end > static_cast<int64_t>(kLongest)) return {};
-  return static_cast<size_t>(extent.end) * std::max<size_t>(SizeOf(t.dtype), 1);
+  if (!GetExtent(t, &extent)) return {};
+  int64_t end = extent.end;
+  if (IsPrivate(t.format)) end = std::max(end, Numel(t.storage));
+  if (becomes_image) end = std::max(end, t.offset + ImageElements(t));
+  if (end > static_cast<int64_t>(kLongest)) return {};
+  return static_cast<size_t>(end) * std::max<size_t>(SizeOf(t.dtype), 1);
 }
 
 template <class Handle, int32_t (*destroy)(const Handle*)>
@@ -65,7 +80,7 @@ unsigned char* LooseCall::NewBlock(size_t bytes) {
 }
 
 void* LooseCall::BlockOf(const Tensor& t) {
-  const std::optional<size_t> bytes = ReachOf(t);
+  const std::optional<size_t> bytes = ReachOf(t, op_.relabel != nullptr);
   if (!bytes) {
     has_memory_ = false;
     return nullptr;

@@ -521,7 +521,9 @@ bool Contract::Holds(int index, int item, Values values, Product product) const 
   if (names.kind == RuleKind::kOneGiven) {
     return std::any_of(names.args.begin(), names.args.end(), [&](int arg) { return values[arg].given(); });
   }
-  if (names.first_is_handle && !values[names.first].given()) return true;  // optional and absent
+  if (names.first_is_handle && !values[names.first].given()) {  // optional and absent
+    return names.kind != RuleKind::kCustom || rule.max == 0 || rule.check(values, product).empty();
+  }
   if (names.kind == RuleKind::kNotGiven) return rule.max != 0 && HasNothing(names.first, values);
   const Value& first = values[names.first];
   const Tensor* const tensor =

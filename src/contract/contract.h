@@ -211,6 +211,11 @@ struct Rule {
     max = 1;
     return std::move(*this);
   }
+  // kCustom: asked of an optional argument that is absent, too.
+  Rule EvenIfAbsent() && {
+    max = 1;
+    return std::move(*this);
+  }
   Rule If(const char* flag, int bit = -1) && {
     when = {flag, bit};
     return std::move(*this);

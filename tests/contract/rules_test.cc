@@ -299,6 +299,16 @@ TEST(Rules, CustomNamesItsArgument) {
       "group must be positive, got -7");
 }
 
+TEST(Rules, CustomIsAskedOfWhatIsAbsentWhereItSaysSo) {
+  const CustomCheck check = [](Values values, Product) -> std::string {
+    return values[kW].given() ? "" : "must be given with flag, got null";
+  };
+  const auto absent = [](CallSpec& c) { c.args[kW].null = true; };
+  ExpectFine(Custom("w", "must be given with flag", check), absent);
+  ExpectFine(Custom("w", "must be given with flag", check).EvenIfAbsent());
+  ExpectBroken(Custom("w", "must be given with flag", check).EvenIfAbsent(), absent, 161002, "w must be given with flag, got null");
+}
+
 TEST(Rules, CodeReplacesTheDefault) {
   ExpectBroken(
       Rank("x", 0, 1).Code(code::kTiling), [](CallSpec&) {}, 561002,

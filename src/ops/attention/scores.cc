@@ -5,6 +5,7 @@
 // all of them; what they differ in is where arguments stand.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -90,6 +91,9 @@ constexpr Args kUnpaddingV3 = {.gradient = true, .only_tnd = true, .query = 0, .
 constexpr Args kUnpaddingV4 = {.gradient = true, .only_tnd = true, .query = 0, .key = 1, .value = 2, .dy = 3, .pse = 4, .drop = 5, .mask = 7,
                                .most = 8, .sum = 9, .out = 11, .prefix = 12, .q_lengths = 13, .k_lengths = 14, .scale = 15, .keep = 16, .pre = 17,
                                .next = 18, .heads = 19, .layout = 20, .sparse = 22, .stats_layout = 27, .dq = 23, .dk = 24, .dv = 25, .dpse = 26};
+
+// A call is accepted when none of them has elements.
+std::array<int, 3> ResultsOf(const Args& a) { return a.gradient ? std::array{a.dq, a.dk, a.dv} : std::array{a.most, a.sum, a.out}; }
 
 bool Has(Values v, int arg) { return arg >= 0 && HasElements(v[arg]); }
 const Layout& LayoutOf(const Args& a, Values v) { return *LayoutNamed(v[a.layout].text); }
@@ -717,6 +721,9 @@ class Builder {
 
 template <const Args& kArgs>
 Status PlanScore(Values v, PlanBuilder& plan) {
+  // Results without elements are accepted before the rules that the builder relies on.
+  const auto [first, second, third] = ResultsOf(kArgs);
+  if (!Has(v, first) && !Has(v, second) && !Has(v, third)) return {};
   Builder builder(kArgs, v, plan);
   return kArgs.gradient ? builder.Gradient() : builder.Forward();
 }
@@ -725,7 +732,7 @@ Status PlanScore(Values v, PlanBuilder& plan) {
 
 template <const Args& kArgs, Check kCheck>
 Rule RuleOf(const Entry& entry, int arg, const char* text) {
-  return Custom(entry.args[arg].name, text, [](Values v, Product product) { return kCheck(kArgs, v, product); });
+  return Custom(entry.args[arg].name, text, [](Values v, Product product) { return kCheck(kArgs, v, product); }).EvenIfAbsent();
 }
 
 template <const Args& kArgs>
@@ -815,7 +822,8 @@ Operator MakeScore(const Entry& entry) {
     if (text.starts_with("dScale") || text == "sinkOptional") Add(&table, {NotGiven(arg.name).OrEmpty().Code(561003)});
   }
   Add(&table, {Supported(kNewer)});
-  Add(&table, {a.gradient ? AcceptIfEmpty({name(a.dq), name(a.dk), name(a.dv)}) : AcceptIfEmpty({name(a.most), name(a.sum), name(a.out)})});
+  const auto [first, second, third] = ResultsOf(kArgs);
+  Add(&table, {AcceptIfEmpty({name(first), name(second), name(third)})});
   Add(&table, {RuleOf<kArgs, WrongLayout>(entry, a.layout, "must name a layout"), DTypes(name(a.query), RowsOf(types::kFloat3)),
                SameDType(name(a.key), name(a.query)), SameDType(name(a.value), name(a.query)),
                DTypes(name(a.mask), {{{DType::kBool}}, {{DType::kU8}}}), DTypes(name(a.drop), {{{DType::kU8}}})});

@@ -141,7 +141,7 @@ Operator MakeFusedLoss(const Entry& entry) {
   table.notes = {"inputOptional and weightOptional have no effect. Without vocabParallelLogitsOptional softMaxOutOptional is not touched."};
   table.sizes = {{"N", "logitsMax", 0}};
   AddNullRules(&table);
-  Add(&table, {Custom("softMaxOutOptional", "must not be null where vocabParallelLogitsOptional is given", CheckSoftMaxGiven).Code(code::kNull),
+  Add(&table, {Custom("softMaxOutOptional", "must not be null where vocabParallelLogitsOptional is given", CheckSoftMaxGiven).EvenIfAbsent().Code(code::kNull),
                Supported(kNewer)});
   for (const char* arg : {"logitsMax", "sumExpLogits", "predictedLogits", "lossOut", "softMaxOutOptional"}) {
     Add(&table, {DTypes(arg, contract::RowsOf({DType::kF32}))});

@@ -410,7 +410,7 @@ Operator MakeGrouped(const Entry& entry) {
   Add(&table, {Custom("x", kFormRule, HasForm<P>), Custom("splitItem", "must be 0 or 1 for separate results, 2 or 3 for joined ones", WrongSplit<P>),
                Custom("x", "must have entries that can be multiplied and fit the results", WrongShapes<P>),
                Custom("biasOptional", "must have an element per column and group", WrongBiasShape<P>),
-               Custom(list, "must have an entry per group", WrongList<P>)});
+               Custom(list, "must have an entry per group", WrongList<P>).EvenIfAbsent()});
   if constexpr (P.tuning >= 0) Add(&table, {Custom("tuningConfigOptional", "must begin with 0 to the rows of x", WrongTuning<P>)});
   for (const char* arg : {"x", "weight", out}) Add(&table, {PublicFormat(arg)});
   return {.contract = Contract(std::move(table)), .plan = [](Values v, PlanBuilder& plan) { return Builder(P, v, plan).Run(); }, .family = "matmul"};

@@ -338,7 +338,7 @@ Operator MakeTbmm(const Entry& entry, bool nz) {
   Add(&table, {Supported(kNewer), Rank("x1", 3, 3), Rank("x2", 3, 3), Length("permX1", 3), Length("permX2", 3), Length("permY", 3),
                Custom("cubeMathType", "must be 0 to 4", CubeMathType<A::kMath>), DTypes("x1", RowsOf(nz ? DTypeSet{DType::kF16, DType::kBF16} : types::kFloat3)),
                SameDType("x2", "x1"), DTypes("out", RowsOf(types::kFloat3 | DTypeSet{DType::kI8})), DTypes("scale", RowsOf({DType::kI64, DType::kU64})),
-               Custom("scale", "must be given for an INT8 result of FLOAT16 and no other", WrongScale), Rank("scale", 1, 1),
+               Custom("scale", "must be given for an INT8 result of FLOAT16 and no other", WrongScale).EvenIfAbsent(), Rank("scale", 1, 1),
                Custom("permX1", "must be [0, 1, 2] or [1, 0, 2]", WrongPerm<A::kPerm1>), Custom("permX2", "must be [0, 1, 2] or [0, 2, 1]", WrongPerm<A::kPerm2>),
                Custom("permY", "must be [1, 0, 2]", WrongPerm<A::kPermY>), Custom("permX2", "must be [0, 1, 2] on older products but for plain products", WrongOlder),
                NotGiven("bias"), NotEmpty("x1"), NotEmpty("x2"), Custom("x2", "must fit x1, out, scale and batchSplitFactor", WrongTbmm)});

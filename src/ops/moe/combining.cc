@@ -272,7 +272,7 @@ Operator MakeUnpermuteGrad(const Entry& entry) {
                         const Tensor &got = *v[A::kProbsGrad].tensor, &probs = *v[A::kProbs].tensor;
                         if (got.dtype == probs.dtype && got.dims == probs.dims) return std::string();
                         return fmt::format("must be {} {} as probs, got {} {}", Name(probs.dtype), ToString(probs.dims), Name(got.dtype), ToString(got.dims));
-                      }).Code(code::kTiling)});
+                      }).EvenIfAbsent().Code(code::kTiling)});
   return {.contract = Contract(std::move(table)), .plan = PlanUnpermuteGrad, .family = "moe"};
 }
 

@@ -150,7 +150,7 @@ Operator MakeTop2(const Entry& entry) {
   AddNullRules(&table);
   AddTopRules<A::kY, A::kExpert>(&table);
   Add(&table, {OneOf("renorm", {0, 1}).Code(code::kTiling),
-               Custom("softmaxResultOutOptional", "must be FLOAT in the shape of x when it is asked for with renorm 0", WrongSoftmax).Code(code::kTiling)});
+               Custom("softmaxResultOutOptional", "must be FLOAT in the shape of x when it is asked for with renorm 0", WrongSoftmax).EvenIfAbsent().Code(code::kTiling)});
   return {.contract = Contract(std::move(table)),
           .plan = [](Values v, PlanBuilder& plan) {
             const Gating gating = v[A::kRenorm].integer == 0 ? Gating::kTopOfSoftmax : Gating::kSoftmaxOfTop;
@@ -236,7 +236,7 @@ Operator MakeGrouped(const Entry& entry) {
                Custom("groupCount", "must divide the experts into groups of which kGroup hold k", WrongGroups).Code(code::kTiling),
                Custom("biasOptional", "must have an element per expert", WrongBias).Code(code::kTiling),
                Custom("yOut", kChosen, HasChosen<Grouped::kY>).Code(code::kTiling), Custom("expertIdxOut", kChosen, HasChosen<Grouped::kExpert>).Code(code::kTiling),
-               Custom("outOut", "must be FLOAT in the shape of x with outFlag", WrongNumbers).Code(code::kTiling)});
+               Custom("outOut", "must be FLOAT in the shape of x with outFlag", WrongNumbers).EvenIfAbsent().Code(code::kTiling)});
   return {.contract = Contract(std::move(table)), .plan = PlanGrouped, .family = "moe"};
 }
 

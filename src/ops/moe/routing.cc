@@ -252,8 +252,11 @@ Operator MakeInit2(const Entry& entry) {
                Custom("expandedXOut", "must have a row per place that is kept, or [expertNum, expertCapacity, width]", WrongExpanded).Code(code::kTiling),
                Custom("expandedRowIdxOut", "must have as many elements as expertIdx",
                       [](Values v, Product) { return HasShape<A::kExpandedRow>(v, {Places2(v)}); }).Code(code::kTiling),
-               Custom("expertTokensCountOrCumsumOutOptional", "must be INT32 [expertNum] when it is asked for", WrongCounts<A::kCounts, WantsCounts>).Code(code::kTiling),
+               Custom("expertTokensCountOrCumsumOutOptional", "must be INT32 [expertNum] when it is asked for", WrongCounts<A::kCounts, WantsCounts>)
+                   .EvenIfAbsent()
+                   .Code(code::kTiling),
                Custom("expertTokensBeforeCapacityOutOptional", "must be INT32 [expertNum] when it is asked for", WrongCounts<A::kBefore, WantsBefore>)
+                   .EvenIfAbsent()
                    .Code(code::kTiling)});
   return {.contract = Contract(std::move(table)), .plan = PlanInit2, .family = "moe"};
 }

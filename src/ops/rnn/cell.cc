@@ -134,7 +134,7 @@ Operator MakeCell(const Entry& entry) {
   table.formulas = {"i, f, g, o = inputGates + inputBias + hiddenGates + hiddenBias, activated; cy = f * cx + i * g; hy = o * tanh(cy)"};
   table.notes = {"storage holds the activated gates, in the order i, f, g, o."};
   AddNullRules(&table);
-  Add(&table, {Custom("inputBiasOptional", "must be given with hiddenBiasOptional or not at all", WrongBias).Code(161001), Supported(kNewer),
+  Add(&table, {Custom("inputBiasOptional", "must be given with hiddenBiasOptional or not at all", WrongBias).EvenIfAbsent().Code(161001), Supported(kNewer),
                AcceptIfEmpty({"inputGates"}), DTypes("inputGates", RowsOf(kTypes))});
   for (const char* arg : {"hiddenGates", "cx", "inputBiasOptional", "hiddenBiasOptional", "hyOut", "cyOut", "storageOut"}) {
     Add(&table, {SameDType(arg, "inputGates")});

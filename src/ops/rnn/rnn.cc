@@ -558,7 +558,7 @@ Operator MakeGru(const Entry& entry) {
   for (const int list : SavedLists(kGru)) Add(&table, {NotNull(name(list)).If("train")});
   Add(&table, {Supported(kNewer)});
   AddSequenceRules<kGru>(entry, types::kFloat3, &table);
-  Add(&table, {Custom("batchSizes", "must be null, but on Ascend 950", [](Values v, Product p) { return WrongSizes(kGru, v, p); })});
+  Add(&table, {Custom("batchSizes", "must be null, but on Ascend 950", [](Values v, Product p) { return WrongSizes(kGru, v, p); }).EvenIfAbsent()});
   return {.contract = Contract(std::move(table)), .plan = PlanSequence<kGru>, .family = "rnn"};
 }
 
@@ -567,7 +567,7 @@ Operator MakeGruBackward(const Entry& entry) {
   AddNullRules(&table);
   Add(&table, {Supported(kNewer)});
   AddSequenceRules<kGruBackward>(entry, types::kFloat3, &table);
-  Add(&table, {NotEmpty("input"), Custom("batchSizes", "must be null, but on Ascend 950", [](Values v, Product p) { return WrongSizes(kGruBackward, v, p); })});
+  Add(&table, {NotEmpty("input"), Custom("batchSizes", "must be null, but on Ascend 950", [](Values v, Product p) { return WrongSizes(kGruBackward, v, p); }).EvenIfAbsent()});
   for (const char* arg : {"input", "dy", "dh", "hx", "dxOut", "dhPrevOut"}) Add(&table, {Formats(arg, {Format::kND, Format::kNCL})});
   return {.contract = Contract(std::move(table)), .plan = PlanSequence<kGruBackward>, .family = "rnn"};
 }

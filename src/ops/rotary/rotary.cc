@@ -340,7 +340,7 @@ Operator MakeCached(const Entry& entry) {
                SameShape("queryOut", "queryIn"), SameShape("keyOut", "keyIn"), Require("headSize", "headSize > 0"),
                Custom("queryIn", "must have rows of heads", HasHeads<A::kQuery>), Custom("keyIn", "must have rows of heads", HasHeads<A::kKey>),
                Custom("cosSinCache", "must have an even number of columns up to headSize", CacheFits),
-               Custom("mropeSection", "must be 3 widths that are R / 2 together where positions have 2 dims", SectionsFit)});
+               Custom("mropeSection", "must be 3 widths that are R / 2 together where positions have 2 dims", SectionsFit).EvenIfAbsent()});
   return {.contract = Contract(std::move(table)), .plan = PlanCached, .family = "rotary"};
 }
 
