@@ -73,7 +73,9 @@ inline void ReceiveAll(int from, char* bytes, size_t count) {
 inline void ShareRootInfo(const Place& place, HcclRootInfo* info) {
   if (place.rank == 0) CHECK(HcclGetRootInfo(info));
   if (place.ranks == 1) return;
-  const std::string host = Setting({"MASTER_ADDR"}, "127.0.0.1"), port = Setting({"MASTER_PORT"}, "29500");
+  const std::string host = Setting({"MASTER_ADDR"}, "127.0.0.1");
+  std::string port = Setting({"MASTER_PORT"}, "29500");
+  if (!Setting({"TORCHELASTIC_RUN_ID"}, "").empty()) port = std::to_string(std::stoi(port) + 1);  // torchrun has that one
   addrinfo wanted = {}, *found = nullptr;
   wanted.ai_socktype = SOCK_STREAM;
   if (getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) Fail("MASTER_ADDR");

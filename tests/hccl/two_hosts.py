@@ -60,14 +60,22 @@ class TwoHosts(unittest.TestCase):
                 for rank in range(RANKS)]
 
     def finish(self, ranks):
-        for rank, process in enumerate(ranks):
-            text = process.communicate(timeout=60)[1]
-            self.assertEqual(process.returncode, 0, f"rank {rank}: {text}")
+        texts = [process.communicate(timeout=60)[1] for process in ranks]
+        self.assertEqual([process.returncode for process in ranks], [0] * RANKS, "".join(texts))
 
     def test_ranks_meet_over_the_link(self):
         for program in ("OrderOfRanks", "LongReductions", "UnevenExchanges", "Several"):
             with tempfile.TemporaryDirectory() as folder:
                 self.finish(self.start(program, folder))
+
+    def test_route_comes_late(self):
+        blocked = ["ip", "route", "add", "unreachable", "10.99.0.1/32"]
+        sh(*self.enter, *blocked)
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = self.start("OrderOfRanks", folder)
+            time.sleep(1.5)
+            sh(*self.enter, "ip", "route", "del", *blocked[3:])
+            self.finish(ranks)
 
     def test_link_is_cut(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -5,6 +5,7 @@ collective against PyTorch's own backend "gloo" in the same processes."""
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,7 +16,8 @@ HERE = Path(__file__).resolve().parent
 
 def torchrun(ranks, script, *arguments, seconds=200, **environment):
     env = {**os.environ, "ANYACL_DEVICES": str(ranks), "ANYACL_THREADS": "1", "OMP_NUM_THREADS": "1", **environment}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), str(script), *arguments]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    command += [*([] if str(script).endswith(".py") else ["--no-python"]), str(script), *arguments]
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)
     print(done.stdout)
     return done
@@ -45,3 +47,13 @@ def killed_rank():
     assert done.returncode != 0
     assert "rank 1 of 3 is gone" in done.stdout, done.stdout
     assert time.monotonic() - start < 60
+
+
+@program()
+def program_without_python():
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder) / "sync_batch_norm"
+        compiler = Path(os.environ["ASCEND_HOME_PATH"]) / "bin/anyacl-c++"
+        subprocess.run([compiler, HERE.parents[1] / "examples/sync_batch_norm.cpp", "-lhccl", "-o", built], check=True)
+        done = torchrun(2, built)
+    assert done.returncode == 0 and "2 ranks: right" in done.stdout
