@@ -519,9 +519,8 @@ PROGRAM(Captured) {
   CHECK_OK(aclmdlRIDestroy(graph));
 }
 
-// 64 Mi numbers; the sum of rank + 1 over all ranks.
-PROGRAM(Huge) {
-  const size_t count = 64 * 1024 * 1024;
+// The sum of rank + 1 over all ranks, everywhere.
+void CheckLongSum(Rank& self, size_t count) {
   std::vector<float> values(count, static_cast<float>(self.rank + 1));
   const Buffer buffer(count * 4);
   CHECK_OK(aclrtMemcpy(buffer.at(), count * 4, values.data(), count * 4, ACL_MEMCPY_HOST_TO_DEVICE));
@@ -530,6 +529,12 @@ PROGRAM(Huge) {
   CHECK_OK(aclrtMemcpy(values.data(), count * 4, buffer.at(), count * 4, ACL_MEMCPY_DEVICE_TO_HOST));
   const float want = static_cast<float>(self.ranks * (self.ranks + 1) / 2);
   CHECK_THAT(std::count(values.begin(), values.end(), want) == static_cast<ptrdiff_t>(count));
+}
+PROGRAM(Huge) { CheckLongSum(self, 64 * 1024 * 1024); }
+// So many that a slice grows with their number; two slices.
+PROGRAM(ManyRanks) {
+  CheckLongSum(self, 1300007);
+  CheckBroadcast(self, kMovable[4], 1300007, self.ranks - 3);
 }
 
 // --- the tests ---
@@ -560,7 +565,15 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Ranks, testing::Combine(testing::Values(As::kTh
                                   std::to_string(std::get<1>(info.param));
                          });
 
-TEST(SlowRanks, Huge) { RunRanks("Huge", {As::kProcesses, 2}); }
+TEST(SlowRanks, Huge) {
+  if (!with_slow_ones) GTEST_SKIP() << "without --slow";
+  RunRanks("Huge", {As::kProcesses, 2});
+  RunRanks("Huge", {As::kThreads, 3});
+}
+TEST(SlowRanks, Many) {
+  if (!with_slow_ones) GTEST_SKIP() << "without --slow";
+  RunRanks("ManyRanks", {As::kProcesses, 70});
+}
 
 }  // namespace
 }  // namespace anyacl::hccl_test

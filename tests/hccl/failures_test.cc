@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <regex>
 #include <thread>
 
 #include "ranks.h"
@@ -109,6 +111,26 @@ PROGRAM(StaysAway) {
   CHECK_THAT(Seconds() - start < 2.5, "it took long");
 }
 TEST(Failures, MissingRankIsNamed) { RunRanks("StaysAway", {As::kProcesses, 3, {"HCCL_EXEC_TIMEOUT=1"}}); }
+
+// Half of the ranks are on another host, and the link to it is cut: two_hosts.py. Nobody closes a connection.
+PROGRAM(LinkIsCut) {
+  const Buffer buffer(std::vector<uint8_t>(400000));
+  const double start = Seconds();
+  double last = start;  // when a sum was there
+  while (Seconds() - start < 60) {
+    CHECK_OK(Sum(self, buffer, 100000));
+    if (aclrtSynchronizeStream(self.stream) != 0) break;
+    last = Seconds();
+  }
+  const std::string text = RecentText();
+  const bool is_near = self.rank < self.ranks / 2;
+  CHECK_THAT(std::regex_search(text, std::regex(is_near ? "ranks? [^:]*[23]" : "ranks? [^:]*[01]")), text);
+  HcclResult error = HCCL_SUCCESS;
+  CHECK_OK(HcclGetCommAsyncError(self.comm, &error));
+  CHECK_THAT(error == HCCL_E_TIMEOUT || error == HCCL_E_REMOTE, std::to_string(error));
+  const double limit = std::atof(std::getenv("HCCL_EXEC_TIMEOUT"));
+  CHECK_THAT(Seconds() - last < limit + 1.5, text);
+}
 
 LONE_PROGRAM(LimitOfTheConfig) {
   HcclCommConfig config;

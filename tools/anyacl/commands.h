@@ -29,8 +29,9 @@ struct BenchOptions {
 };
 void Bench(const BenchOptions& options);
 
-// Becomes the program, in the environment of this installation; returns only by an exception.
-void RunProgram(const std::vector<std::string>& command);
+// A program in the environment of this installation. `ranks` 0: becomes it, and returns only by an exception. Else that many
+// processes that find each other; returns the status.
+int RunProgram(const std::vector<std::string>& command, int ranks);
 
 }  // namespace anyacl::tool
 

@@ -56,17 +56,26 @@ void AddBench(CLI::App& app, BenchOptions& options) {
   bench->callback([&options] { Bench(options); });
 }
 
+struct RunOptions {
+  int ranks = 0;  // 0: not as ranks
+  int status = 0;
+};
+
 // Everything from the first word that is no option of ours is the program's, its own options included. CLI11 would eat
 // the first "--" and complain of what follows, so `rest` holds what stood behind it, with or without the program.
-void AddRun(CLI::App& app, const std::vector<std::string>& rest, bool has_dashes) {
+void AddRun(CLI::App& app, const std::vector<std::string>& rest, bool has_dashes, RunOptions& options) {
   CLI::App* const run = app.add_subcommand(
       "run", "A program in the environment of this installation: run -- PROGRAM ARGS");
+  run->add_option("-n", options.ranks,
+                  "As N ranks that find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   run->prefix_command();
-  run->callback([run, &rest, has_dashes] {
+  run->callback([run, &rest, has_dashes, &options] {
     std::vector<std::string> command = run->remaining();
     if (has_dashes && !command.empty()) command.push_back("--");
     command.insert(command.end(), rest.begin(), rest.end());
-    RunProgram(command);
+    options.status = RunProgram(command, options.ranks);
   });
 }
 
@@ -82,6 +91,7 @@ int Run(int argc, char** argv) {
   CLI::App app("AnyACL: AscendCL and aclnn operators on any machine", "anyacl");
   OpsOptions ops;
   BenchOptions bench;
+  RunOptions run;
   app.set_version_flag("--version", fmt::format("AnyACL {}", Library().version));
   app.require_subcommand(1);
   AddInfo(app);
@@ -93,11 +103,11 @@ int Run(int argc, char** argv) {
       argc > 1 && std::strcmp(argv[1], "run") == 0 ? std::find_if(argv, end, is_dashes) : end;
   const std::vector<std::string> rest(dashes == end ? end : dashes + 1, end);
   argc = static_cast<int>(dashes - argv);
-  AddRun(app, rest, dashes != end);
+  AddRun(app, rest, dashes != end, run);
   try {
     RequireKnownCommand(app, argc > 1 ? argv[1] : "");
     app.parse(argc, argv);  // runs the command
-    return 0;
+    return run.status;
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : kUsage;  // --help and --version come this way too
   } catch (const UserError& e) {
