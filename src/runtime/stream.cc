@@ -78,13 +78,16 @@ Status Stream::Submit(const Work& work, Where where, uint64_t* sequence) {
   return engine_.Submit(work, where, sequence);
 }
 
-bool Stream::EnterWait(const Stream* target) {
+// What a stream waited for may have been reached before its thread took the note back: such an edge holds nobody up. One that is
+// not reached, of a thread that waits for this one, stays so while this thread is here.
+bool Stream::EnterWait(const Stream* target, uint64_t sequence) {
   const std::lock_guard lock(LockOf(Lock::kWaits));
-  for (const Stream* s = target; s; s = s->waits_for_) {
-    if (s->OnOwnThread()) return false;
+  Wait wait{target, sequence};
+  for (; wait.target && !wait.target->Reached(wait.sequence); wait = wait.target->waits_for_) {
+    if (wait.target->OnOwnThread()) return false;
   }
   for (Stream* s = First(); s; s = s->next()) {
-    if (s->OnOwnThread()) s->waits_for_ = target;
+    if (s->OnOwnThread()) s->waits_for_ = {target, sequence};
   }
   return true;
 }
@@ -92,14 +95,14 @@ bool Stream::EnterWait(const Stream* target) {
 void Stream::LeaveWait() {
   const std::lock_guard lock(LockOf(Lock::kWaits));
   for (Stream* s = First(); s; s = s->next()) {
-    if (s->OnOwnThread()) s->waits_for_ = nullptr;
+    if (s->OnOwnThread()) s->waits_for_ = {};
   }
 }
 
 WaitResult Stream::WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter) {
   StreamEngine* const waiting = waiter ? &waiter->engine_ : nullptr;
   if (deadline != kForever || Reached(sequence) || !OfThisThread()) return engine_.WaitFor(sequence, deadline, waiting);
-  if (!EnterWait(this)) return WaitResult::kCircular;
+  if (!EnterWait(this, sequence)) return WaitResult::kCircular;
   const Undo entered([] { LeaveWait(); });
   return engine_.WaitFor(sequence, deadline, waiting);
 }
@@ -173,7 +176,7 @@ Status Stream::TakeFailure(const char* function, uint64_t up_to) {
 }
 
 void Stream::AfterFork() {
-  waits_for_ = nullptr;
+  waits_for_ = {};
   capture_.store(nullptr, std::memory_order_relaxed);
   engine_.ForgetQueue();
 }

@@ -124,8 +124,13 @@ class Stream final : public StreamHooks {
   void Register();  // puts a new one there
 
  private:
+  struct Wait {
+    const Stream* target = nullptr;
+    uint64_t sequence = 0;
+  };
+
   // Notes for what this thread, if it is a stream's, is about to wait. False: that waits for this thread.
-  static bool EnterWait(const Stream* target);
+  static bool EnterWait(const Stream* target, uint64_t sequence);
   static void LeaveWait();
 
   struct Failure {
@@ -145,7 +150,7 @@ class Stream final : public StreamHooks {
   Stream* next_ = nullptr;
 
   Stream* next_spare_ = nullptr;  // guarded by kSpareStreams
-  const Stream* waits_for_ = nullptr;  // what its thread waits for without a deadline; guarded by kWaits
+  Wait waits_for_;  // what its thread waits for without a deadline; guarded by kWaits
 
   Settings settings_;  // these two are guarded by kStreams
   Failure failure_;
