@@ -110,7 +110,10 @@ void Copy(void* to, const void* from, uint64_t bytes) {
 }
 
 Status Performance::ReduceAll() {
-  return call_.send_parts[0].bytes <= kShort ? ReduceShort() : ReduceLong();
+  const uint64_t bytes = call_.send_parts[0].bytes;
+  if (ranks_ > 1) return bytes <= kShort ? ReduceShort() : ReduceLong();
+  Copy(recv(), send(), bytes);
+  return Status();
 }
 
 Status Performance::ReduceShort() {
