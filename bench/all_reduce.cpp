@@ -56,7 +56,8 @@ class Rank {
   }
 
   void Sum(void* numbers, size_t count) const {
-    CHECK(HcclAllReduce(numbers, numbers, count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm_, stream_));
+    CHECK(HcclAllReduce(numbers, numbers, count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm_,
+                        stream_));
     CHECK(aclrtSynchronizeStream(stream_));
   }
   void Barrier() const {
@@ -95,7 +96,8 @@ std::shared_ptr<gloo::Context> GlooContext(const Place& place) {
 void GlooSum(const std::shared_ptr<gloo::Context>& context, float* numbers, size_t count) {
   gloo::AllreduceOptions options(context);
   options.setOutput(numbers, count);
-  options.setReduceFunction([](void* c, const void* a, const void* b, size_t n) { gloo::sum<float>(c, a, b, n); });
+  options.setReduceFunction(
+      [](void* c, const void* a, const void* b, size_t n) { gloo::sum<float>(c, a, b, n); });
   gloo::allreduce(options);
 }
 #endif
@@ -107,13 +109,15 @@ double Median(std::vector<double> values) {
 
 void Measure(const Rank& rank, std::vector<Way> ways, size_t bytes) {
   const size_t count = std::max<size_t>(bytes / sizeof(float), 1);
-  const int calls = static_cast<int>(std::max<size_t>(1, std::min<size_t>(200, (4u << 20) / (count * sizeof(float)))));
+  const int calls = static_cast<int>(
+      std::max<size_t>(1, std::min<size_t>(200, (4u << 20) / (count * sizeof(float)))));
   for (int round = -1; round < kRounds; ++round) {  // the first to warm up
     for (Way& way : ways) {
       rank.Barrier();
       const auto start = std::chrono::steady_clock::now();
       for (int i = 0; i < calls; ++i) way.sum(count);
-      const std::chrono::duration<float, std::micro> time = std::chrono::steady_clock::now() - start;
+      const std::chrono::duration<float, std::micro> time =
+          std::chrono::steady_clock::now() - start;
       const float slowest = rank.Slowest(time.count());
       if (round >= 0) way.us.push_back(slowest / calls);
     }
@@ -122,9 +126,12 @@ void Measure(const Rank& rank, std::vector<Way> ways, size_t bytes) {
   const double base = Median(ways[0].us), travels = 2.0 * (rank.place.ranks - 1) / rank.place.ranks;
   for (const Way& way : ways) {
     const double us = Median(way.us);
-    std::printf("%5u %10zu  %-6s %12.1f us  bus %7.3f GB/s", rank.place.ranks, bytes, way.name, us, travels * bytes / us / 1e3);
-    if (&way == &ways[0]) std::printf("\n");
-    else std::printf("  AnyACL takes %.2f of it\n", base / us);
+    std::printf("%5u %10zu  %-6s %12.1f us  bus %7.3f GB/s", rank.place.ranks, bytes, way.name, us,
+                travels * bytes / us / 1e3);
+    if (&way == &ways[0])
+      std::printf("\n");
+    else
+      std::printf("  AnyACL takes %.2f of it\n", base / us);
   }
   std::fflush(stdout);
 }
@@ -134,14 +141,17 @@ void Measure(const Rank& rank, std::vector<Way> ways, size_t bytes) {
 int main(int argc, char** argv) {
   std::vector<size_t> sizes;
   for (int i = 1; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
-  if (sizes.empty()) sizes = {4, 1024, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
+  if (sizes.empty())
+    sizes = {4, 1024, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
   const Rank rank;
   const size_t most = *std::max_element(sizes.begin(), sizes.end());
   std::vector<float> values(most / sizeof(float) + 1, 0.0f);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 1e-30f * static_cast<float>(i % 1000 + rank.place.rank);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = 1e-30f * static_cast<float>(i % 1000 + rank.place.rank);
   void* memory = nullptr;
   CHECK(aclrtMalloc(&memory, values.size() * sizeof(float), ACL_MEM_MALLOC_HUGE_FIRST));
-  CHECK(aclrtMemcpy(memory, values.size() * sizeof(float), values.data(), values.size() * sizeof(float), ACL_MEMCPY_HOST_TO_DEVICE));
+  CHECK(aclrtMemcpy(memory, values.size() * sizeof(float), values.data(),
+                    values.size() * sizeof(float), ACL_MEMCPY_HOST_TO_DEVICE));
   std::vector<Way> ways = {{"AnyACL", [&](size_t count) { rank.Sum(memory, count); }}};
 #ifdef WITH_GLOO
   const auto context = GlooContext(rank.place);

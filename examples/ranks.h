@@ -42,9 +42,12 @@ struct Place {
 
 // ranks is 0 when nobody started this process as a rank.
 inline Place PlaceFromEnvironment() {
-  const std::string rank = Setting({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, "0");
-  const std::string ranks = Setting({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, "0");
-  const std::string local = Setting({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}, "0");
+  const std::string rank =
+      Setting({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, "0");
+  const std::string ranks =
+      Setting({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, "0");
+  const std::string local =
+      Setting({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}, "0");
   uint32_t devices = 0;
   CHECK(aclrtGetDeviceCount(&devices));
   return Place{static_cast<uint32_t>(std::stoul(rank)), static_cast<uint32_t>(std::stoul(ranks)),
@@ -75,7 +78,8 @@ inline void ShareRootInfo(const Place& place, HcclRootInfo* info) {
   if (place.ranks == 1) return;
   const std::string host = Setting({"MASTER_ADDR"}, "127.0.0.1");
   std::string port = Setting({"MASTER_PORT"}, "29500");
-  if (!Setting({"TORCHELASTIC_RUN_ID"}, "").empty()) port = std::to_string(std::stoi(port) + 1);  // torchrun has that one
+  if (!Setting({"TORCHELASTIC_RUN_ID"}, "").empty())
+    port = std::to_string(std::stoi(port) + 1);  // torchrun has that one
   addrinfo wanted = {}, *found = nullptr;
   wanted.ai_socktype = SOCK_STREAM;
   if (getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) Fail("MASTER_ADDR");
@@ -83,7 +87,8 @@ inline void ShareRootInfo(const Place& place, HcclRootInfo* info) {
     const int listener = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int yes = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    if (bind(listener, found->ai_addr, found->ai_addrlen) != 0 || listen(listener, 64) != 0) Fail("MASTER_PORT");
+    if (bind(listener, found->ai_addr, found->ai_addrlen) != 0 || listen(listener, 64) != 0)
+      Fail("MASTER_PORT");
     for (uint32_t other = 1; other < place.ranks; ++other) {
       const int guest = accept(listener, nullptr, nullptr);
       if (guest < 0) Fail("a rank that comes");

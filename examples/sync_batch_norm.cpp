@@ -78,15 +78,16 @@ struct Layer {
 
 void OneBigBatch(const Layer& layer, aclrtStream stream) {
   Caller caller(stream);
-  caller.Call(aclnnBatchNormGetWorkspaceSize, aclnnBatchNorm, layer.input.tensor, layer.weight.tensor,
-              layer.bias.tensor, layer.runningMean.tensor, layer.runningVar.tensor, true, kMomentum, kEps,
-              layer.output.tensor, layer.mean.tensor, layer.invstd.tensor);
+  caller.Call(aclnnBatchNormGetWorkspaceSize, aclnnBatchNorm, layer.input.tensor,
+              layer.weight.tensor, layer.bias.tensor, layer.runningMean.tensor,
+              layer.runningVar.tensor, true, kMomentum, kEps, layer.output.tensor,
+              layer.mean.tensor, layer.invstd.tensor);
   const bool wanted[] = {true, true, true};
   aclBoolArray* mask = aclCreateBoolArray(wanted, 3);
   caller.Call(aclnnBatchNormBackwardGetWorkspaceSize, aclnnBatchNormBackward, layer.gradOut.tensor,
-              layer.input.tensor, layer.weight.tensor, layer.runningMean.tensor, layer.runningVar.tensor,
-              layer.mean.tensor, layer.invstd.tensor, true, kEps, mask, layer.gradInput.tensor,
-              layer.gradWeight.tensor, layer.gradBias.tensor);
+              layer.input.tensor, layer.weight.tensor, layer.runningMean.tensor,
+              layer.runningVar.tensor, layer.mean.tensor, layer.invstd.tensor, true, kEps, mask,
+              layer.gradInput.tensor, layer.gradWeight.tensor, layer.gradBias.tensor);
   aclDestroyBoolArray(mask);
 }
 
@@ -94,10 +95,12 @@ void OneBigBatch(const Layer& layer, aclrtStream stream) {
 struct Rank {
   // Row r of the result are the numbers of rank r.
   void Gather(const FloatTensor& own, const FloatTensor& all) const {
-    CHECK(HcclAllGather(own.memory(), all.memory(), own.count(), HCCL_DATA_TYPE_FP32, comm, stream));
+    CHECK(
+        HcclAllGather(own.memory(), all.memory(), own.count(), HCCL_DATA_TYPE_FP32, comm, stream));
   }
   void Sum(const FloatTensor& tensor, HcclReduceOp op = HCCL_REDUCE_SUM) const {
-    CHECK(HcclAllReduce(tensor.memory(), tensor.memory(), tensor.count(), HCCL_DATA_TYPE_FP32, op, comm, stream));
+    CHECK(HcclAllReduce(tensor.memory(), tensor.memory(), tensor.count(), HCCL_DATA_TYPE_FP32, op,
+                        comm, stream));
   }
 
   Place place;
@@ -110,28 +113,32 @@ void Forward(const Rank& rank, const Layer& layer, const FloatTensor& counts) {
   const FloatTensor means(Floats(ranks * kChannels), {ranks, kChannels});
   const FloatTensor invstds(Floats(ranks * kChannels), {ranks, kChannels});
   Caller caller(rank.stream);
-  caller.Call(aclnnBatchNormStatsGetWorkspaceSize, aclnnBatchNormStats, layer.input.tensor, kEps, layer.mean.tensor,
-              layer.invstd.tensor);
+  caller.Call(aclnnBatchNormStatsGetWorkspaceSize, aclnnBatchNormStats, layer.input.tensor, kEps,
+              layer.mean.tensor, layer.invstd.tensor);
   rank.Gather(layer.mean, means);
   rank.Gather(layer.invstd, invstds);
-  caller.Call(aclnnBatchNormGatherStatsWithCountsGetWorkspaceSize, aclnnBatchNormGatherStatsWithCounts,
-              layer.input.tensor, means.tensor, invstds.tensor, layer.runningMean.tensor, layer.runningVar.tensor,
-              kMomentum, kEps, counts.tensor, layer.mean.tensor, layer.invstd.tensor);
-  caller.Call(aclnnBatchNormElemtGetWorkspaceSize, aclnnBatchNormElemt, layer.input.tensor, layer.weight.tensor,
-              layer.bias.tensor, layer.mean.tensor, layer.invstd.tensor, kEps, layer.output.tensor);
+  caller.Call(aclnnBatchNormGatherStatsWithCountsGetWorkspaceSize,
+              aclnnBatchNormGatherStatsWithCounts, layer.input.tensor, means.tensor, invstds.tensor,
+              layer.runningMean.tensor, layer.runningVar.tensor, kMomentum, kEps, counts.tensor,
+              layer.mean.tensor, layer.invstd.tensor);
+  caller.Call(aclnnBatchNormElemtGetWorkspaceSize, aclnnBatchNormElemt, layer.input.tensor,
+              layer.weight.tensor, layer.bias.tensor, layer.mean.tensor, layer.invstd.tensor, kEps,
+              layer.output.tensor);
 }
 
 void Backward(const Rank& rank, const Layer& layer, const FloatTensor& counts) {
   const FloatTensor sumDy(Floats(kChannels), {kChannels}), sumDyXmu(Floats(kChannels), {kChannels});
   Caller caller(rank.stream);
-  caller.Call(aclnnBatchNormReduceBackwardGetWorkspaceSize, aclnnBatchNormReduceBackward, layer.gradOut.tensor,
-              layer.input.tensor, layer.mean.tensor, layer.invstd.tensor, layer.weight.tensor, true, true, true,
-              sumDy.tensor, sumDyXmu.tensor, layer.gradWeight.tensor, layer.gradBias.tensor);
+  caller.Call(aclnnBatchNormReduceBackwardGetWorkspaceSize, aclnnBatchNormReduceBackward,
+              layer.gradOut.tensor, layer.input.tensor, layer.mean.tensor, layer.invstd.tensor,
+              layer.weight.tensor, true, true, true, sumDy.tensor, sumDyXmu.tensor,
+              layer.gradWeight.tensor, layer.gradBias.tensor);
   rank.Sum(sumDy);
   rank.Sum(sumDyXmu);
-  caller.Call(aclnnBatchNormElemtBackwardGetWorkspaceSize, aclnnBatchNormElemtBackward, layer.gradOut.tensor,
-              layer.input.tensor, layer.mean.tensor, layer.invstd.tensor, layer.weight.tensor, sumDy.tensor,
-              sumDyXmu.tensor, counts.tensor, layer.gradInput.tensor);
+  caller.Call(aclnnBatchNormElemtBackwardGetWorkspaceSize, aclnnBatchNormElemtBackward,
+              layer.gradOut.tensor, layer.input.tensor, layer.mean.tensor, layer.invstd.tensor,
+              layer.weight.tensor, sumDy.tensor, sumDyXmu.tensor, counts.tensor,
+              layer.gradInput.tensor);
   rank.Sum(layer.gradWeight);  // as for every parameter of a model
   rank.Sum(layer.gradBias);
 }
@@ -149,7 +156,8 @@ float UnitsOff(const Floats& part, const Floats& reference, size_t first) {
 
 // True when the results of all ranks are right; rank 0 says how far the worst is off. Four units are allowed.
 bool Judge(const Rank& rank, const Layer& part, const Layer& whole, size_t first) {
-  const char* names[] = {"output", "runningMean", "runningVar", "gradInput", "gradWeight", "gradBias"};
+  const char* names[] = {"output",    "runningMean", "runningVar",
+                         "gradInput", "gradWeight",  "gradBias"};
   const FloatTensor worst({UnitsOff(part.output.Read(), whole.output.Read(), first),
                            UnitsOff(part.runningMean.Read(), whole.runningMean.Read(), 0),
                            UnitsOff(part.runningVar.Read(), whole.runningVar.Read(), 0),
@@ -163,9 +171,11 @@ bool Judge(const Rank& rank, const Layer& part, const Layer& whole, size_t first
   bool right = true;
   for (size_t i = 0; i < units.size(); ++i) {
     right = right && units[i] <= 4;
-    if (rank.place.rank == 0) std::printf("%-12s off by %.2f of 4 units on the worst rank\n", names[i], units[i]);
+    if (rank.place.rank == 0)
+      std::printf("%-12s off by %.2f of 4 units on the worst rank\n", names[i], units[i]);
   }
-  if (rank.place.rank == 0) std::printf("%u ranks: %s\n", rank.place.ranks, right ? "right" : "WRONG");
+  if (rank.place.rank == 0)
+    std::printf("%u ranks: %s\n", rank.place.ranks, right ? "right" : "WRONG");
   return right;
 }
 

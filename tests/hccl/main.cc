@@ -12,7 +12,8 @@ int main(int argc, char** argv) {
   int result = 0;
   if (anyacl::hccl_test::PlayedRank(argc, argv, &result)) return result;
   testing::InitGoogleTest(&argc, argv);
-  anyacl::hccl_test::with_slow_ones = std::find(argv, argv + argc, std::string_view("--slow")) != argv + argc;
+  anyacl::hccl_test::with_slow_ones =
+      std::find(argv, argv + argc, std::string_view("--slow")) != argv + argc;
   anyacl::TakeArguments(argc, argv);
   return anyacl::RunTests();
 }

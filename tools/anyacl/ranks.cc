@@ -35,9 +35,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kGrace{5};   // between asking ranks to end and ending them
-constexpr size_t kLongLine = 64 * 1024;     // printed before its end has come
-constexpr int kNotStarted = 127;            // as a shell's
+constexpr std::chrono::seconds kGrace{5};  // between asking ranks to end and ending them
+constexpr size_t kLongLine = 64 * 1024;    // printed before its end has come
+constexpr int kNotStarted = 127;           // as a shell's
 
 [[noreturn]] void SystemProblem(const char* what) {
   throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
@@ -46,7 +46,8 @@ constexpr int kNotStarted = 127;            // as a shell's
 // Lines of one stream of one rank, each behind "[rank] ".
 class TaggedOutput {
  public:
-  TaggedOutput(int from, FILE* to, int rank) : from_(from), to_(to), tag_(fmt::format("[{}] ", rank)) {}
+  TaggedOutput(int from, FILE* to, int rank)
+      : from_(from), to_(to), tag_(fmt::format("[{}] ", rank)) {}
 
   int fd() const { return from_; }
   bool is_open() const { return from_ >= 0; }
@@ -102,7 +103,8 @@ std::string FreePort() {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (fd < 0 || bind(fd, generic, size) || getsockname(fd, generic, &size)) SystemProblem("no port for the ranks");
+  if (fd < 0 || bind(fd, generic, size) || getsockname(fd, generic, &size))
+    SystemProblem("no port for the ranks");
   close(fd);
   return std::to_string(ntohs(address.sin_port));
 }
@@ -114,7 +116,8 @@ void SetUnlessSet(const char* name, const std::string& value) {
 
 class Ranks {
  public:
-  Ranks(const std::vector<std::string>& command, int count) : ranks_(static_cast<size_t>(count)), command_(command) {}
+  Ranks(const std::vector<std::string>& command, int count)
+      : ranks_(static_cast<size_t>(count)), command_(command) {}
 
   int Run() {
     const sigset_t signals = SignalsOfInterest();
@@ -185,7 +188,8 @@ class Ranks {
     for (const std::string& word : command_) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     execvp(words[0], words.data());
-    const std::string text = fmt::format("anyacl: {} cannot be run: {}\n", command_[0], std::strerror(errno));
+    const std::string text =
+        fmt::format("anyacl: {} cannot be run: {}\n", command_[0], std::strerror(errno));
     (void)!write(STDERR_FILENO, text.data(), text.size());
     _exit(kNotStarted);
   }
@@ -193,10 +197,12 @@ class Ranks {
   // Until something was printed, a rank has ended or time is up.
   void Wait() {
     std::vector<pollfd> wanted = {{news_, POLLIN, 0}};
-    for (const TaggedOutput& output : outputs_) wanted.push_back({output.fd(), POLLIN, 0});  // closed ones are negative
+    for (const TaggedOutput& output : outputs_)
+      wanted.push_back({output.fd(), POLLIN, 0});  // closed ones are negative
     int limit = -1;
     if (is_stopping_) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(kill_at_ - Clock::now()).count();
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(kill_at_ - Clock::now()).count();
       limit = static_cast<int>(std::max<int64_t>(left, 0));
     }
     poll(wanted.data(), wanted.size(), limit);
@@ -217,7 +223,8 @@ class Ranks {
   void Reap() {
     for (size_t rank = 0; rank < ranks_.size(); ++rank) {
       int status = 0;
-      if (!ranks_[rank].is_running || waitpid(ranks_[rank].process, &status, WNOHANG) <= 0) continue;
+      if (!ranks_[rank].is_running || waitpid(ranks_[rank].process, &status, WNOHANG) <= 0)
+        continue;
       ranks_[rank].is_running = false;
       --running_;
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
@@ -227,9 +234,12 @@ class Ranks {
   }
 
   void Report(int rank, int status) const {
-    const std::string how = WIFEXITED(status) ? fmt::format("ended with status {}", WEXITSTATUS(status))
-                                              : fmt::format("was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    fmt::print(stderr, "anyacl: rank {} {}{}\n", rank, how, running_ > 0 ? "; the others are stopped" : "");
+    const std::string how = WIFEXITED(status)
+                                ? fmt::format("ended with status {}", WEXITSTATUS(status))
+                                : fmt::format("was ended by signal {} ({})", WTERMSIG(status),
+                                              strsignal(WTERMSIG(status)));
+    fmt::print(stderr, "anyacl: rank {} {}{}\n", rank, how,
+               running_ > 0 ? "; the others are stopped" : "");
   }
 
   // The first reason counts.
@@ -259,6 +269,8 @@ class Ranks {
 
 }  // namespace
 
-int RunRanks(const std::vector<std::string>& command, int count) { return Ranks(command, count).Run(); }
+int RunRanks(const std::vector<std::string>& command, int count) {
+  return Ranks(command, count).Run();
+}
 
 }  // namespace anyacl::tool
