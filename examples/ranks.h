@@ -45,7 +45,7 @@ inline Place PlaceFromEnvironment() {
   const std::string rank =
       Setting({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, "0");
   const std::string ranks =
-      Setting({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, "0");
+      Setting({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, "0");
   const std::string local =
       Setting({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}, "0");
   uint32_t devices = 0;
