@@ -277,6 +277,10 @@ std::vector<Pair> Losses() {
                      {{"totalWeight", "totalWeightOut"}}});
     pairs.push_back({"aclnnNLLLoss2d", "aclnnNLLLoss2dBackward",
                      {X({2, 4, 3, 2}), Classes({2, 3, 2}, 4), Variance({4}), Int(r), Int(-100), Y(pixels), Y({})}, grad, self, {{"totalWeight", "totalWeightOut"}}});
+    static constexpr const char* kNames[] = {"none", "mean", "sum"};
+    pairs.push_back({"aclnnCrossEntropyLoss", "aclnnCrossEntropyLossGrad",
+                     {X({3, 4}), Classes({3}, 4), Variance({4}), Text(kNames[r]), Int(-100), RealArg(0.125), RealArg(0), Flag(false), Y(rows), Y({3, 4}), X({0}), X({0})},
+                     {{"gradLoss", "lossOut"}}, {{"out", "input"}}, {{"logProb", "logProbOut"}}});
   }
   return pairs;
 }
@@ -310,6 +314,8 @@ std::vector<Pair> Pools() {
        self, {{"indices", "indicesOut"}}},
       {"aclnnMaxPool2dWithIndices", "aclnnMaxPool2dWithIndicesBackward",
        {X(plane), Ints({3, 2}), Ints({2, 1}), Ints({1, 0}), Ints({1, 1}), no, Y(pooled), Out(DType::kI32, pooled)}, grad, self},
+      {"aclnnMaxPool2dWithMask", "aclnnMaxPool2dWithMaskBackward",
+       {X(plane), Ints({3, 2}), Ints({2, 1}), Ints({1, 0}), Ints({1, 1}), no, Y(pooled), Out(DType::kI8, {1, 2, 6, 64})}, grad, self},
       {"aclnnMaxPool3dWithArgmax", "aclnnMaxPool3dWithArgmaxBackward", {X(volume), twos, twos, zeros, ones, no, Y(blocks), Out(DType::kI32, blocks)}, grad, self},
       {"aclnnMaxUnpool2d", "aclnnMaxUnpool2dBackward",
        {X({1, 2, 2, 3}), Places(DType::kI64, {1, 2, 2, 3}, {0, 3, 7, 9, 13, 19, 1, 2, 8, 11, 14, 18}), Ints({4, 5}), Y({1, 2, 4, 5})}, grad, out},
@@ -409,6 +415,11 @@ std::vector<Pair> Others() {
        {{"numWeights", Int(5)}, {"paddingIdx", Int(100)}, {"scaleGradByFreq", Flag(false)}}},
       {"aclnnIm2col", "aclnnIm2colBackward", {X({1, 2, 4, 5}), Ints({2, 3}), Ints({1, 1}), Ints({1, 0}), Ints({1, 2}), Y({1, 12, 10})}, {{"gradOutput", "out"}},
        {{"out", "self"}}, {}, {{"inputSize", Ints({4, 5})}}},
+      {"aclnnRepeatInterleaveWithDim", "aclnnRepeatInterleaveGrad", {X({2, 3, 2}), Places(DType::kI64, {3}, {1, 0, 2}), Int(1), Int(3), Y({2, 3, 2})},
+       {{"yGrad", "out"}}, {{"out", "self"}}, {}, {{"axis", Int(1)}}},
+      {"aclnnThnnFusedLstmCell", "aclnnThnnFusedLstmCellBackward", {X({2, 12}), X({2, 12}), X({2, 3}), X({12}), X({12}), Y({2, 3}), Y({2, 3}), Y({2, 12})},
+       {{"gradHyOptional", "hyOut"}, {"gradCOptional", "cyOut"}}, {{"gradGatesOut", "inputGates"}, {"gradCxOut", "cx"}, {"gradBiasOut", "inputBiasOptional"}},
+       {{"cy", "cyOut"}, {"storage", "storageOut"}}, {{"hasBias", Flag(true)}}},
       {"aclnnMoeTokenPermute", "aclnnMoeTokenPermuteGrad", {X({3, 2}), Classes({3, 2}, 3), Int(0), Flag(false), Y({6, 2}), Out(DType::kI32, {6})},
        {{"permutedOutputGrad", "permuteTokensOut"}}, {{"out", "tokens"}}, {{"sortedIndices", "sortedIndicesOut"}}, {{"numTopk", Int(2)}}},
       {"aclnnMoeTokenUnpermute", "aclnnMoeTokenUnpermuteGrad",
