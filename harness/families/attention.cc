@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/family.h"
+#include "harness/philox.h"
 
 namespace anyacl::harness {
 namespace {
@@ -223,21 +224,6 @@ class Net {
       if (call.HasArg(name) && call.Has(name) && Numel(call.In(name).dims) > 0) return &call.In(name);
     }
     return nullptr;
-  }
-
-  // docs/numerics.md
-  static uint32_t PhiloxWord(uint64_t seed, uint64_t offset, uint64_t index) {
-    uint32_t c[4] = {static_cast<uint32_t>(index / 4), static_cast<uint32_t>(index / 4 >> 32), static_cast<uint32_t>(offset), static_cast<uint32_t>(offset >> 32)};
-    uint32_t k[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
-      const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(b), static_cast<uint32_t>(a >> 32) ^ c[3] ^ k[1],
-                                static_cast<uint32_t>(a)};
-      std::memcpy(c, next, sizeof c);
-      k[0] += 0x9E3779B9;
-      k[1] += 0xBB67AE85;
-    }
-    return c[index % 4];
   }
 };
 

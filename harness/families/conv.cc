@@ -12,7 +12,7 @@ namespace anyacl::harness {
 namespace {
 
 struct Setup {
-  std::vector<int64_t> stride, padding, dilation, output_padding;
+  std::vector<int64_t> stride, padding, dilation, output_padding = {};
   bool transposed = false;
   int64_t groups = 1;
 };
@@ -153,11 +153,96 @@ void SampleConvolutionBackward(Calls& calls) {
   }
 }
 
+// ---- one channel at a time ----
+
+void OracleDepthwise(HostCall& call) {
+  const Host &x = call.In("self"), &w = call.In("weight");
+  Host& out = call.Out("out");
+  if (x.size() == 0 || w.size() == 0) return;
+  const Setup s = {call.Ints("stride"), call.Ints("padding"), call.Ints("dilation"), {}, false, x.dims[1]};
+  std::vector<Sum> sums(out.size());
+  for (int64_t i = 0; i < out.size() && call.Has("bias"); ++i) sums[i].Add(call.In("bias").real(out.Position(i)[1]));
+  ForTaps(s, x, w, out, [&](int64_t image, int64_t tap, int64_t small) { sums[small].Add(x.real(image) * w.real(tap)); });
+  Put(out, sums);
+}
+
+void SampleDepthwise(Calls& calls) {
+  for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const auto add = [&](const Dims& x, const Dims& w, const Dims& y, const Setup& s, bool bias) {
+      calls.Add({Tagged(In(t, x)), Tagged(In(t, w)), Ints({w[2], w[3]}), bias ? Vector(t, w[0], false) : Null(), Ints(s.stride), Ints(s.padding),
+                 Ints(s.dilation), Tagged(Out(t, y)), Int(1)});
+    };
+    add({2, 3, 6, 5}, {6, 1, 3, 2}, {2, 6, 6, 6}, {{1, 1}, {1, 1}, {1, 1}}, true);
+    add({1, 4, 9, 8}, {4, 1, 3, 3}, {1, 4, 4, 6}, {{2, 1}, {1, 1}, {2, 2}}, false);
+    add({0, 4, 9, 8}, {4, 1, 3, 3}, {0, 4, 7, 6}, {{1, 1}, {0, 0}, {1, 1}}, true);
+  }
+}
+
+// ---- time first ----
+
+// Visits (output, input, weight) for every product.
+void ForTimes(const Host& x, const Host& w, const Dims& out, int64_t pad, const std::function<void(int64_t, int64_t, int64_t)>& visit) {
+  for (int64_t at = 0; at < Numel(out); ++at) {
+    const int64_t o = at % out[2], b = at / out[2] % out[1], t = at / out[2] / out[1];
+    for (int64_t k = 0; k < w.dims[0]; ++k) {
+      const int64_t time = t + k - pad;
+      for (int64_t c = 0; c < w.dims[1] && time >= 0 && time < x.dims[0]; ++c) visit(at, (time * x.dims[1] + b) * x.dims[2] + c, (k * w.dims[1] + c) * w.dims[2] + o);
+    }
+  }
+}
+
+void OracleTbc(HostCall& call) {
+  const Host &x = call.In("self"), &w = call.In("weight"), &bias = call.In("bias");
+  Host& out = call.Out("out");
+  std::vector<Sum> sums(out.size());
+  for (int64_t i = 0; i < out.size(); ++i) sums[i].Add(bias.real(i % bias.size()));
+  ForTimes(x, w, out.dims, call.Int("pad"), [&](int64_t y, int64_t i, int64_t k) { sums[y].Add(x.real(i) * w.real(k)); });
+  Put(out, sums);
+}
+
+void OracleTbcBackward(HostCall& call) {
+  const Host &dy = call.In("self"), &x = call.In("input"), &w = call.In("weight");
+  std::vector<Sum> dx(x.size()), dw(w.size()), db(w.dims[2]);
+  ForTimes(x, w, dy.dims, call.Int("pad"), [&](int64_t y, int64_t i, int64_t k) {
+    dx[i].Add(dy.real(y) * w.real(k));
+    dw[k].Add(dy.real(y) * x.real(i));
+  });
+  for (int64_t i = 0; i < dy.size(); ++i) db[i % w.dims[2]].Add(dy.real(i));
+  Put(call.Out("gradInput"), dx);
+  Put(call.Out("gradWeight"), dw);
+  Put(call.Out("gradBias"), db);
+}
+
+struct Times {
+  Dims x, w;
+  int64_t pad;
+  Dims y() const { return {x[0] + 2 * pad - w[0] + 1, x[1], w[2]}; }
+};
+const Times kTimes[] = {{{7, 2, 3}, {3, 3, 4}, 0}, {{5, 3, 2}, {4, 2, 5}, 2}, {{1, 2, 3}, {3, 3, 2}, 1}, {{40, 1, 9}, {5, 9, 20}, 1}, {{0, 2, 3}, {2, 3, 4}, 1},
+                        {{4, 2, 0}, {2, 0, 3}, 0}};
+
+void SampleTbc(Calls& calls) {
+  for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const Times& s : kTimes) calls.Add({In(t, s.x), In(t, s.w), Vector(t, s.w[2], false), Int(s.pad), Out(t, s.y()), Int(0)});
+  }
+}
+
+void SampleTbcBackward(Calls& calls) {
+  for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const Times& s : kTimes) {
+      calls.Add({In(t, s.y()), In(t, s.x), In(t, s.w), Vector(t, s.w[2], false), Int(s.pad), Int(0), Out(t, s.x), Out(t, s.w), Vector(t, s.w[2], true)});
+    }
+  }
+}
+
 }  // namespace
 
 std::span<const Subject> ConvSubjects() {
   static const Subject subjects[] = {{"aclnnConvolution", SampleConvolution, OracleConvolution},
-                                     {"aclnnConvolutionBackward", SampleConvolutionBackward, OracleConvolutionBackward}};
+                                     {"aclnnConvolutionBackward", SampleConvolutionBackward, OracleConvolutionBackward},
+                                     {"aclnnConvDepthwise2d", SampleDepthwise, OracleDepthwise},
+                                     {"aclnnConvTbc", SampleTbc, OracleTbc},
+                                     {"aclnnConvTbcBackward", SampleTbcBackward, OracleTbcBackward}};
   return subjects;
 }
 
