@@ -645,6 +645,7 @@ class Builder {
 
 template <const Args& kArgs>
 Status PlanInference(Values v, PlanBuilder& plan) {
+  if (!Has(v, kArgs.query)) return {};  // accepted before the rules that the builder relies on
   return Builder(kArgs, v, plan).Plan();
 }
 
