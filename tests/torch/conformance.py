@@ -184,10 +184,13 @@ def shaken(tensor, way):
 
 
 def moved(sample, device, dtype=None, way=0):
-    """A copy of a sample there; floating tensors of `dtype` if it is given. Leaves stay leaves."""
+    """A copy of a sample there; floating tensors of `dtype` if it is given. Leaves stay leaves, and operators that are told
+    where to make a tensor are told there."""
     import torch
 
     def move(tensor):
+        if isinstance(tensor, (str, torch.device)) and str(tensor) == "cpu":
+            return torch.device(device)
         if not isinstance(tensor, torch.Tensor):
             return tensor
         copy = tensor.detach().clone().to(device)
@@ -198,8 +201,7 @@ def moved(sample, device, dtype=None, way=0):
         return copy.requires_grad_(tensor.requires_grad)
 
     from torch.utils._pytree import tree_map
-    place = {"device": device} if "device" in sample.kwargs else {}  # what makes tensors is told where
-    return tuple(tree_map(move, part) for part in (sample.input, tuple(sample.args), {**sample.kwargs, **place}))
+    return tuple(tree_map(move, part) for part in (sample.input, tuple(sample.args), dict(sample.kwargs)))
 
 
 def stable_sort(x, dim=-1, descending=False, stable=True):
