@@ -4,12 +4,13 @@
 #define ANYACL_CORE_ENV_H_
 
 #include <span>
+#include <string>
 
 namespace anyacl::env {
 
 // Names of the variables in env_list.inc; there is no other way to read the environment.
 enum class Var {
-#define ANYACL_ENV(name, fallback, meaning) name,
+#define ANYACL_ENV(name, fallback, values, meaning) name,
 #include "core/env_list.inc"
 #undef ANYACL_ENV
 };
@@ -17,6 +18,7 @@ enum class Var {
 struct Description {
   const char* name;
   const char* fallback;
+  const char* values;  // of the list
   const char* meaning;
 };
 std::span<const Description> All();
@@ -28,8 +30,11 @@ bool IsSet(Var var);
 
 inline constexpr int kMostDevices = 1024;
 
-// Whole number in [min, max]; `fallback` when unset or not such a number.
-int GetInt(Var var, int min, int max, int fallback);
+// Whole number among the values of the list; `fallback` when unset or not such a number.
+int GetInt(Var var, int fallback);
+
+// "" or why the present value has no effect: "ANYACL_THREADS must be a number from 1 to 1024, got many".
+std::string Problem(const Description& variable);
 
 }  // namespace anyacl::env
 

@@ -22,7 +22,7 @@ struct Sink {
 };
 
 Level AscendLevel() {
-  return static_cast<Level>(env::GetInt(env::Var::ASCEND_GLOBAL_LOG_LEVEL, 0, 4, 3));
+  return static_cast<Level>(env::GetInt(env::Var::ASCEND_GLOBAL_LOG_LEVEL, 3));
 }
 
 bool AscendStdout() {
@@ -47,7 +47,7 @@ Sink OpenSink() {
     if (name == "info") return {Level::kInfo, stderr};
     if (name == "warn") return {Level::kWarn, stderr};
     if (name == "error") return {Level::kError, stderr};
-    return {};
+    return {Level::kWarn, stderr};  // somebody wants to know something, and hears that this is no level
   }
   if (AscendStdout()) return {AscendLevel(), stdout};
   if (env::IsSet(env::Var::ASCEND_PROCESS_LOG_PATH)) {
@@ -58,7 +58,24 @@ Sink OpenSink() {
   return {};
 }
 
+constexpr const char* kNames[] = {"DEBUG", "INFO", "WARN", "ERROR"};
+
+void Print(const Sink& sink, Level level, std::string_view text) noexcept {
+  if (!sink.file || level < sink.level || level > Level::kError) return;
+  std::fprintf(sink.file, "[ANYACL] %s %.*s\n", kNames[static_cast<int>(level)], static_cast<int>(text.size()), text.data());
+  std::fflush(sink.file);
+}
+
+// As far as memory goes.
+void TellProblems(const Sink& sink) noexcept try {
+  for (const env::Description& variable : env::All()) {
+    if (const std::string problem = env::Problem(variable); !problem.empty()) Print(sink, Level::kWarn, problem);
+  }
+} catch (...) {
+}
+
 struct Opened {
+  Opened() { TellProblems(sink); }
   Sink sink = OpenSink();
 };
 
@@ -71,8 +88,6 @@ Sink TheSink() noexcept {
   }
 }
 
-constexpr const char* kNames[] = {"DEBUG", "INFO", "WARN", "ERROR"};
-
 }  // namespace
 
 bool Enabled(Level level) noexcept {
@@ -80,12 +95,6 @@ bool Enabled(Level level) noexcept {
   return level >= sink.level && sink.level != Level::kNone;
 }
 
-void Write(Level level, std::string_view text) noexcept {
-  const Sink sink = TheSink();
-  if (!sink.file || level < sink.level || level > Level::kError) return;
-  std::fprintf(sink.file, "[ANYACL] %s %.*s\n", kNames[static_cast<int>(level)],
-               static_cast<int>(text.size()), text.data());
-  std::fflush(sink.file);
-}
+void Write(Level level, std::string_view text) noexcept { Print(TheSink(), level, text); }
 
 }  // namespace anyacl::log

@@ -330,7 +330,7 @@ class CpuMemory final : public DeviceMemory {
   // All devices are the same machine: each shows its share, so that a program which fills every
   // device to some fraction does not ask for more than there is.
   MemoryInfo Info(int /*device*/) const override {
-    const int devices = env::GetInt(env::Var::ANYACL_DEVICES, 1, env::kMostDevices, 1);
+    const int devices = env::GetInt(env::Var::ANYACL_DEVICES, 1);
     const size_t share = static_cast<size_t>(devices);
     const size_t free = std::min(FreeBytes(live_) + spares_.total(), Minus(MachineTotal(), live_));
     return {MachineTotal() / share, free / share};

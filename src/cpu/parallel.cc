@@ -300,7 +300,7 @@ Pool* ThePool() noexcept try {
 }
 
 struct StartThreads {
-  int value = env::GetInt(env::Var::ANYACL_THREADS, 1, kMostThreads, std::min(UsableCores(), kMostThreads));
+  int value = std::min(env::GetInt(env::Var::ANYACL_THREADS, UsableCores()), kMostThreads);
 };
 
 // One, for now, when there is no memory to find out.

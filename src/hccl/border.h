@@ -14,7 +14,11 @@ namespace anyacl::hccl {
 template <class Body>
 HcclResult HcclBorder(const char* function, Body&& body) {
   static constexpr BorderCodes kCodes{HCCL_E_MEMORY, HCCL_E_INTERNAL};
-  return static_cast<HcclResult>(Border(function, kCodes, [&] { return Within(function, body()); }));
+  const auto named = [&]() -> Status {
+    Status status = body();
+    return status.ok() ? Status() : Within(function, status);  // what is done needs no more memory
+  };
+  return static_cast<HcclResult>(Border(function, kCodes, named));
 }
 
 inline Status RequireNotNull(const char* argument, const void* pointer) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/undo.h"
 #include "hccl/border.h"
 #include "hccl/elements.h"
 #include "hccl/interface.h"
@@ -105,7 +106,12 @@ Status InitAll(uint32_t count, const int32_t* devices, HcclComm* comms) {
   static std::atomic<uint32_t> number{0};
   const std::string name = fmt::format("hccl_all_{}", number.fetch_add(1));
   std::vector<HcclComm> made;
+  made.reserve(count);
+  Undo some([&] {
+    for (const HcclComm comm : made) Withdraw(comm);
+  });
   for (uint32_t i = 0; i < count; ++i) made.push_back(Make(i, count, list[i], Config(), name, std::move(peers[i])));
+  some.Keep();
   std::copy(made.begin(), made.end(), comms);
   return Status();
 }

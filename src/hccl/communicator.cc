@@ -84,12 +84,15 @@ bool Communicator::AwaitTurn(uint64_t ticket, const IsOver& is_over) {
   return true;
 }
 
-void Communicator::Break(const Status& why) {
+void Communicator::Break(int32_t code, std::string_view why) noexcept {
   if (transport_) transport_->GiveUp(why);
   const std::lock_guard lock(mutex_);
   if (code_ != 0) return;
-  code_ = why.code();
-  text_ = why.message();
+  code_ = code;
+  try {
+    text_ = why;
+  } catch (const std::bad_alloc&) {  // the code must do
+  }
 }
 
 Status Communicator::Broken() {
@@ -107,13 +110,10 @@ Status Communicator::Run(const char* what, uint64_t ticket, const Call& call, co
   if (Status broken = Broken(); !broken.ok()) {
     return Problem(static_cast<HcclResult>(broken.code()), "{}: the communicator is broken: {}", what, broken.message());
   }
-  Status status;
-  try {
-    status = Perform(call, what, rank(), transport_.get(), &channel_, Patience{limit(), is_over});
-  } catch (const std::bad_alloc&) {
-    status = Problem(HCCL_E_MEMORY, "{}: out of host memory", what);
-  }
-  if (!status.ok()) Break(status);
+  Undo thrown([&] { Break(HCCL_E_MEMORY, "out of host memory"); });  // the others must not wait for this rank
+  Status status = Perform(call, what, rank(), transport_.get(), &channel_, Patience{limit(), is_over});
+  thrown.Keep();
+  if (!status.ok()) Break(status.code(), status.message());
   return status;
 }
 

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hccl/collectives.h"
@@ -59,7 +60,7 @@ class Communicator {
 
  private:
   bool AwaitTurn(uint64_t ticket, const IsOver& is_over);
-  void Break(const Status& why);
+  void Break(int32_t code, std::string_view why) noexcept;
   Status Broken();
 
   const Settings settings_;

@@ -88,11 +88,11 @@ Status ListenAddress(Endpoint* address, bool* told) {
 }
 
 std::chrono::seconds ConnectTimeout() {
-  return std::chrono::seconds(env::GetInt(Var::HCCL_CONNECT_TIMEOUT, 1, 7200, 120));
+  return std::chrono::seconds(env::GetInt(Var::HCCL_CONNECT_TIMEOUT, 120));
 }
 
 std::chrono::seconds ExecTimeout() {
-  return std::chrono::seconds(env::GetInt(Var::HCCL_EXEC_TIMEOUT, 0, 2147483647, 1836));
+  return std::chrono::seconds(env::GetInt(Var::HCCL_EXEC_TIMEOUT, 1836));
 }
 
 }  // namespace anyacl::hccl

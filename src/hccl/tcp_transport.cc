@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "hccl/elements.h"
 #include "hccl/transport.h"
@@ -32,7 +33,7 @@ class TcpTransport final : public Transport {
   Status Exchange(const char* what, std::span<const Message> out, std::span<const Message> in,
                   const Patience& patience) override;
   Status Check() override;
-  void GiveUp(const Status& why) noexcept override;
+  void GiveUp(std::string_view why) noexcept override;
   void ForgetInChild() noexcept override { lanes_.clear(); }
 
  private:
@@ -67,7 +68,7 @@ class TcpTransport final : public Transport {
 
 // --- the ends ---
 
-void SendNotice(const Socket& to, Kind kind, const std::string& text) noexcept {
+void SendNotice(const Socket& to, Kind kind, std::string_view text) noexcept {
   struct {
     Header header;
     char text[kNotice];
@@ -89,10 +90,10 @@ TcpTransport::~TcpTransport() {
 }
 
 // A notice in the middle of a message would be taken for a part of it; there the end must do.
-void TcpTransport::GiveUp(const Status& why) noexcept {
+void TcpTransport::GiveUp(std::string_view why) noexcept {
   for (Lane& lane : lanes_) {
     if (!lane.connection) continue;
-    if (lane.sent == 0) SendNotice(lane.connection, Kind::kGaveUp, why.message());
+    if (lane.sent == 0) SendNotice(lane.connection, Kind::kGaveUp, why);
     shutdown(lane.connection.fd(), SHUT_WR);
   }
 }

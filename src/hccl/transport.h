@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "hccl/socket.h"
@@ -76,7 +77,7 @@ class Transport {
   // Why no exchange with somebody will work, if that can be known now.
   virtual Status Check() = 0;
   // Tells the others, who may be waiting.
-  virtual void GiveUp(const Status& why) noexcept = 0;
+  virtual void GiveUp(std::string_view why) noexcept = 0;
   virtual void ForgetInChild() noexcept = 0;
 };
 

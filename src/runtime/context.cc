@@ -59,8 +59,7 @@ std::vector<int> VisibleIds(const std::string& text, int available) {
 
 std::vector<int> DeviceIds() {
   if (!CheckBackend("").ok()) return {};
-  const int available =
-      env::GetInt(env::Var::ANYACL_DEVICES, 1, kMaxDevices, CurrentBackend().DeviceCount());
+  const int available = std::min(env::GetInt(env::Var::ANYACL_DEVICES, CurrentBackend().DeviceCount()), kMaxDevices);
   if (env::IsSet(env::Var::ASCEND_RT_VISIBLE_DEVICES)) {
     return VisibleIds(env::Get(env::Var::ASCEND_RT_VISIBLE_DEVICES), available);
   }

@@ -212,6 +212,17 @@ void LogIsNotInherited() {
   EXACT(open, 1);
 }
 
+void TakesNonsense() {
+  uint32_t devices = 0;
+  size_t free = 0, total = 0;
+  GOOD(aclrtGetDeviceCount(&devices));
+  EXACT(devices, 1);
+  GOOD(aclrtSetDevice(0));
+  GOOD(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
+  EXACT(total > size_t{64} << 20, true);  // and not divided by so many
+  RunLargeCall(nullptr);
+}
+
 constexpr int kNotTried = 77;
 
 void AsksAsAnotherUser() {
@@ -274,6 +285,7 @@ const std::map<std::string_view, std::function<void()>> programs = {
     {"main thread ends first", MainThreadEndsFirst},
     {"log through a link", LogThroughALink},
     {"log is not inherited", LogIsNotInherited},
+    {"takes nonsense", TakesNonsense},
     {"asks as another user", AsksAsAnotherUser},
     {"calls on small stacks", CallsOnSmallStacks},
 };
@@ -347,6 +359,17 @@ TEST(Log, DoesNotFollowLinks) {
 TEST(Log, IsNotInherited) {
   const Folder folder;
   EXPECT_EQ(StatusOf("log is not inherited", {"ASCEND_PROCESS_LOG_PATH=" + folder.path()}), 0);
+}
+
+TEST(Environment, NonsenseIsNamedAndHasNoEffect) {
+  testing::internal::CaptureStderr();
+  const int status = StatusOf("takes nonsense", {"ANYACL_DEVICES=5000", "ANYACL_THREADS=0x2", "ANYACL_SIMD=MMX", "ANYACL_LOG=loud"});
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(status, 0) << text;
+  for (const char* line : {"WARN ANYACL_DEVICES must be a number from 1 to 1024, got 5000\n", "WARN ANYACL_THREADS must be a number from 1 to 1024, got 0x2\n",
+                           "WARN ANYACL_LOG must be one of error, warn, info, debug, got loud\n", "WARN ANYACL_SIMD=MMX is none of"}) {
+    EXPECT_NE(text.find(line), text.npos) << line << "in\n" << text;
+  }
 }
 
 // A user who starts a program that has the rights of another one.

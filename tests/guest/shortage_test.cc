@@ -26,6 +26,7 @@
 #include "aclnn/aclnn_base.h"
 #include "allocator.h"
 #include "harness/family.h"
+#include "hccl/hccl.h"
 #include "ops/operators.h"
 #include "sanitized.h"
 
@@ -92,10 +93,10 @@ struct Step {
 };
 
 // A device, which later steps need.
-void SelectDevice() {
-  if (IN(aclrtSetDevice(0)) != 0 && aclrtSetDevice(0) != 0) Complain("no device");
+void SelectDevice(int device = 0) {
+  if (IN(aclrtSetDevice(device)) != 0 && aclrtSetDevice(device) != 0) Complain("no device");
 }
-void ReleaseDevice() { GIVE_BACK(aclrtResetDevice(0)); }
+void ReleaseDevice(int device = 0) { GIVE_BACK(aclrtResetDevice(device)); }
 
 void Start() {
   if (IN(aclInit(nullptr)) == 0) GIVE_BACK(aclFinalize());
@@ -137,15 +138,20 @@ void Device() {
 
 // For what follows: a stream, and whether there is one.
 struct Stream {
-  Stream() {
-    SelectDevice();
+  explicit Stream(int on = 0) : device(on) {
+    SelectDevice(device);
     IN(aclrtCreateStream(&handle));
   }
   ~Stream() {
+    SelectDevice(device);  // others may have been, meanwhile
     if (handle) GIVE_BACK(aclrtDestroyStream(handle));
-    ReleaseDevice();
+    ReleaseDevice(device);
+    ReleaseDevice(device);
   }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
   explicit operator bool() const { return handle != nullptr; }
+  const int device;
   aclrtStream handle = nullptr;
 };
 
@@ -329,6 +335,67 @@ void Failures() {
   if (listens) GIVE_BACK(aclrtExceptionInfoCallbackUnregister(listener));
 }
 
+// --- collectives ---
+
+// What one rank asks of its communicator.
+void AskCommunicator(HcclComm comm) {
+  uint32_t ranks = 0, rank = 0;
+  char name[HCCL_COMM_NAME_MAX_LENGTH] = {};
+  HcclResult failure;
+  IN(HcclGetRankSize(comm, &ranks));
+  IN(HcclGetRankId(comm, &rank));
+  IN(HcclGetCommName(comm, name));
+  IN(HcclGetCommAsyncError(comm, &failure));
+}
+
+void OneRank() {
+  const Stream stream;
+  HcclRootInfo info;
+  HcclComm comm = nullptr;
+  void* block = nullptr;
+  IN(aclrtMalloc(&block, 64, ACL_MEM_MALLOC_HUGE_FIRST));
+  if (stream && block && IN(HcclGetRootInfo(&info)) == 0) {
+    GIVE_BACK(HcclCommInitRootInfo(1, &info, 0, &comm));  // else it would wait for its ranks
+    AskCommunicator(comm);
+    IN(HcclAllReduce(block, block, 4, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream.handle));
+    IN(HcclAllGather(block, block, 4, HCCL_DATA_TYPE_FP32, comm, stream.handle));
+    IN(HcclBroadcast(block, 4, HCCL_DATA_TYPE_FP32, 0, comm, stream.handle));
+    IN(HcclBarrier(comm, stream.handle));
+    IN(aclrtSynchronizeStream(stream.handle));
+    aclrtSynchronizeStream(stream.handle);
+    GIVE_BACK(HcclCommDestroy(comm));
+  }
+  if (block) GIVE_BACK(aclrtFree(block));
+}
+
+// A rank that finds no memory must not leave the other one waiting.
+void TwoRanks() {
+  const Stream streams[2] = {Stream(0), Stream(1)};
+  HcclComm comms[2] = {};
+  void* blocks[2] = {};
+  int32_t devices[] = {0, 1};
+  for (void*& block : blocks) IN(aclrtMalloc(&block, 64, ACL_MEM_MALLOC_HUGE_FIRST));
+  if (streams[0] && streams[1] && blocks[0] && blocks[1] && IN(HcclCommInitAll(2, devices, comms)) == 0) {
+    for (int rank = 0; rank < 2; ++rank) {
+      SelectDevice(rank);
+      const auto reduce = [&] {
+        return HcclAllReduce(blocks[rank], blocks[rank], 4, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comms[rank], streams[rank].handle);
+      };
+      HcclResult failure = HCCL_SUCCESS;  // of the other rank, maybe
+      if (Watched("HcclAllReduce(", reduce) != 0 && reduce() != 0 &&
+          (HcclGetCommAsyncError(comms[rank], &failure) != 0 || failure == HCCL_SUCCESS)) {
+        Complain("HcclAllReduce fails with memory back");
+      }
+      ReleaseDevice(rank);
+    }
+    for (const Stream& stream : streams) IN(aclrtSynchronizeStream(stream.handle));
+    for (const HcclComm comm : comms) GIVE_BACK(HcclCommDestroy(comm));
+  }
+  for (void* block : blocks) {
+    if (block) GIVE_BACK(aclrtFree(block));
+  }
+}
+
 // --- operators ---
 
 void AtBorder(bool inside) {
@@ -395,7 +462,7 @@ std::vector<Step> Scenario() {
       {"start", Start},        {"device", Device},         {"streams", Streams},
       {"objects", Objects},    {"host code", HostFunctions}, {"events", Events},
       {"memory", Memory},      {"mapped memory", MappedMemory}, {"captures", Captures},
-      {"descriptions", Descriptions}, {"failures", Failures},
+      {"descriptions", Descriptions}, {"failures", Failures}, {"one rank", OneRank}, {"two ranks", TwoRanks},
   };
   for (const harness::Subject* subject : TwoOfEachFamily()) {
     const Entry& entry = EntryOf(subject->op);
@@ -514,6 +581,31 @@ void SweepHere(const Step& step) {
     EXPECT_EQ(complaint, "") << NameOf(step, point);
     complaint.clear();
   }
+}
+
+// The code by which allocators know that they may try again with less.
+TEST(Shortage, OfDeviceMemoryIs207001) {
+  ASSERT_EQ(aclrtSetDevice(0), 0);
+  for (const bool once : {true, false}) {
+    for (int64_t first = 1, refused = 1; refused > 0; ++first) {
+      void *block = nullptr, *pinned = nullptr;
+      allocator::Refuse(first, once);
+      int32_t codes_of_both[2];
+      {
+        const allocator::Watch watch;
+        codes_of_both[0] = aclrtMalloc(&block, 5 << 20, ACL_MEM_MALLOC_HUGE_FIRST);
+        codes_of_both[1] = aclrtMallocHost(&pinned, 5 << 20);
+      }
+      refused = allocator::Refused();
+      for (const int32_t code : codes_of_both) EXPECT_TRUE(code == 0 || code == 207001) << code;
+      EXPECT_EQ(block != nullptr, codes_of_both[0] == 0);
+      EXPECT_EQ(pinned != nullptr, codes_of_both[1] == 0);
+      EXPECT_EQ(block ? aclrtFree(block) : 0, 0);
+      EXPECT_EQ(pinned ? aclrtFreeHost(pinned) : 0, 0);
+    }
+  }
+  aclGetRecentErrMsg();
+  EXPECT_EQ(aclrtResetDevice(0), 0);
 }
 
 TEST(Shortage, EveryCallReturnsACode) {

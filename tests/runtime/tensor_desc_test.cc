@@ -2,6 +2,7 @@
 // Copyright The AnyACL Authors
 //
 // The records of acl_base_mdl.h.
+#include <limits>
 #include <vector>
 
 #include "acl/acl_base_mdl.h"
@@ -66,6 +67,8 @@ TEST_F(TensorDescTest, Setters) {
   EXPECT_ACL_FAILURE(100000, aclSetTensorShapeRange(desc_, 3, nullptr), "dimsRange");
   EXPECT_ACL_FAILURE(100000, aclSetTensorShape(desc_, -1, dims_.data()), "numDims");
   EXPECT_ACL_FAILURE(100000, aclSetTensorShape(desc_, 2, nullptr), "dims");
+  EXPECT_ACL_FAILURE(100000, aclSetTensorShape(desc_, std::numeric_limits<int>::max(), dims_.data()), "at most");
+  EXPECT_ACL_FAILURE(100000, aclSetTensorShapeRange(desc_, std::numeric_limits<size_t>::max(), ranges), "at most");
   EXPECT_ACL_FAILURE(100000, aclSetTensorConst(desc_, nullptr, 4), "dataBuffer");
   EXPECT_ACL_FAILURE(100000, aclSetTensorConst(desc_, &value, 0), "length");
   EXPECT_ACL_FAILURE(100000, aclSetTensorPlaceMent(desc_, static_cast<aclMemType>(3)), "memType");
@@ -74,6 +77,8 @@ TEST_F(TensorDescTest, Setters) {
 TEST(TensorDesc, Creation) {
   EXPECT_EQ(aclCreateTensorDesc(ACL_FLOAT, -1, nullptr, ACL_FORMAT_ND), nullptr);
   EXPECT_EQ(aclCreateTensorDesc(ACL_FLOAT, 2, nullptr, ACL_FORMAT_ND), nullptr);
+  const int64_t few[] = {2, 3};  // more are never read
+  EXPECT_EQ(aclCreateTensorDesc(ACL_FLOAT, std::numeric_limits<int>::max(), few, ACL_FORMAT_ND), nullptr);
   aclTensorDesc* scalar = aclCreateTensorDesc(ACL_DOUBLE, 0, nullptr, ACL_FORMAT_ND);
   ASSERT_NE(scalar, nullptr);
   EXPECT_EQ(aclGetTensorDescNumDims(scalar), 0u);

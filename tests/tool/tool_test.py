@@ -47,6 +47,14 @@ class ToolTest(unittest.TestCase):
         self.assertRegex(text, r"(?m)^threads +1$")
         self.assertRegex(text, r"(?m)^  ANYACL_THREADS +1 ")
 
+    def test_info_names_values_without_effect(self):
+        self.assertNotIn("Without effect", self.good("info", ANYACL_THREADS="2", ANYACL_DEVICES="1024"))
+        text = self.good("info", ANYACL_THREADS="many", ANYACL_DEVICES="5000", ANYACL_SIMD="MMX")
+        self.assertRegex(text, r"(?m)^devices +1 \(cpu\)$")
+        self.assertIn("  ANYACL_DEVICES must be a number from 1 to 1024, got 5000\n", text)
+        self.assertIn("  ANYACL_THREADS must be a number from 1 to 1024, got many\n", text)
+        self.assertRegex(text, r"(?m)^  ANYACL_SIMD must be one of .*, got MMX$")
+
     def test_info_names_the_forced_target(self):
         targets = re.search(r"can run (.*)\)", self.good("info")).group(1).split(", ")
         last = targets[-1]

@@ -2,8 +2,12 @@
 // Copyright The AnyACL Authors
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "acl/acl.h"
 #include "commands.h"
@@ -49,6 +53,20 @@ std::string SimdText() {
                      fmt::join(Library().targets(), ", "));
 }
 
+// Why values have no effect.
+std::vector<std::string> Problems() {
+  std::vector<std::string> problems;
+  for (const env::Description& variable : env::All()) {
+    if (std::string problem = env::Problem(variable); !problem.empty()) problems.push_back(std::move(problem));
+  }
+  const std::string simd = env::Get(env::Var::ANYACL_SIMD);
+  const auto& targets = Library().targets();
+  if (!simd.empty() && std::find(targets.begin(), targets.end(), simd) == targets.end()) {
+    problems.push_back(fmt::format("ANYACL_SIMD must be one of {}, got {}", fmt::join(targets, ", "), simd));
+  }
+  return problems;
+}
+
 std::string ValueText(const env::Description& variable) {
   const char* const value = std::getenv(variable.name);
   if (value && *value) return value;
@@ -70,6 +88,9 @@ void Info() {
   for (const env::Description& variable : env::All()) {
     fmt::print("  {:<28} {:<20} {}\n", variable.name, ValueText(variable), variable.meaning);
   }
+  const std::vector<std::string> problems = Problems();
+  if (!problems.empty()) fmt::print("\nWithout effect\n");
+  for (const std::string& problem : problems) fmt::print("  {}\n", problem);
 }
 
 }  // namespace anyacl::tool
