@@ -144,7 +144,7 @@ def layer_norm(shape):
         return [dy, x, mean, rstd, weight, bias]
 
     def back(t, out):
-        mean, rstd = (v.to(t[1].dtype) if t[1].dtype == torch.float32 else v for v in t[2:4])
+        mean, rstd = (v.to(t[1].dtype) for v in t[2:4])
         return aten.native_layer_norm_backward(t[0], t[1], list(width), mean, rstd, t[4], t[5], [True, True, True])
 
     yield Row("norms", "LayerNorm", shape, FLOATS, make,
