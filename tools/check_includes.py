@@ -21,8 +21,9 @@ ALLOWED = {
     "include": [],
     "core": [],
     "contract": ["core"],
-    "plan": ["core", "contract", *BACKEND],
-    "abi": ["include", "core", "contract", "plan", "ops", *BACKEND,
+    "watch": ["core", "contract", "runtime/backend.h"],
+    "plan": ["core", "contract", "watch", *BACKEND],
+    "abi": ["include", "core", "contract", "watch", "plan", "ops", *BACKEND,
             "cpu/parallel.h", "cpu/targets.h"],  # introspection.cc shows the tool around
     "runtime": ["include", "core"],
     "hccl": ["include", "core", "runtime/engine.h", "runtime/stream.h", "runtime/context.h", *BACKEND],

@@ -312,6 +312,12 @@ Status RequireTimeout(const char* function, int32_t milliseconds) {
               milliseconds);
 }
 
+StreamFacts FactsOf(void* stream_handle) {
+  Stream* stream = nullptr;
+  if (!ResolveStream("", stream_handle, &stream).ok()) return {};
+  return {stream->id(), stream->capture() != nullptr};
+}
+
 Status Submit(void* stream_handle, const Work& work) {
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(ResolveForSubmit(work.label, stream_handle, &stream));
