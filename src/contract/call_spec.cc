@@ -76,7 +76,8 @@ BoundCall CallSpec::Bind(const Contract& contract) const {
       case ArgKind::kOutputList:
       case ArgKind::kInOutList: {
         BoundCall::List& list = bound.lists_.emplace_back();
-        for (const Tensor& t : arg.tensors) list.tensors.push_back(t.dtype == DType::kUndefined ? nullptr : &t);
+        for (const Tensor& t : arg.tensors)
+          list.tensors.push_back(t.dtype == DType::kUndefined ? nullptr : &t);
         list.tensor_span.tensors = list.tensors;
         value.tensors = &list.tensor_span;
         break;

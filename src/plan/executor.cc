@@ -143,7 +143,7 @@ Status ResolveAddresses(const char* op, const Executor& executor, FollowTensor f
   return {};
 }
 
-watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call, void* address) {
+watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call, const void* handle, void* address) {
   const contract::ArgSpec& arg = call.args[facts.arg];
   watch::TensorUse use{
       .name = facts.name,
@@ -153,6 +153,7 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
       .is_read = facts.is_read,
       .is_written = facts.is_written,
       .is_touched = facts.needs_memory,
+      .handle = handle,
       .tensor = facts.in_list ? arg.tensors[facts.item] : arg.tensor,
   };
   use.tensor.data = address;
@@ -168,6 +169,7 @@ void Watch(Run& run, uint64_t workspace_given, void* stream_handle) {
   run.watched = new watch::OperatorRun{
       .op = plan.op,
       .name = plan.op->contract.op(),
+      .family = plan.op->family,
       .call = executor.call,
       .tensors = {},
       .workspace = static_cast<unsigned char*>(run.workspace),
@@ -175,12 +177,13 @@ void Watch(Run& run, uint64_t workspace_given, void* stream_handle) {
       .workspace_given = workspace_given,
       .backend = plan.backend,
       .stream = stream.id,
+      .device = stream.device,
       .is_captured = stream.is_captured,
       .notes = {},
   };
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (!plan.tensors[i].given) continue;
-    run.watched->tensors.push_back(UseOf(plan.tensors[i], *executor.call, run.Addresses()[i]));
+    run.watched->tensors.push_back(UseOf(plan.tensors[i], *executor.call, executor.tensors[i].handle, run.Addresses()[i]));
   }
   watch::Call(*run.watched);
 }

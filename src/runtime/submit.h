@@ -19,6 +19,7 @@ int64_t Determinism();
 // The stream that Submit would put work on: its number, which no later stream has; -1 when the handle means none.
 struct StreamFacts {
   int id = -1;
+  int device = 0;
   bool is_captured = false;
 };
 StreamFacts FactsOf(void* stream_handle);
