@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <span>
 #include <string>
 
@@ -17,6 +18,7 @@
 #include "plan/executor.h"
 #include "plan/recall.h"
 #include "runtime/submit.h"
+#include "watch/watch.h"
 
 namespace anyacl::abi {
 namespace {
@@ -231,6 +233,8 @@ Status Phase1(const Operator& op, std::span<const CallArg> args, uint64_t* works
   ExecutorTable::Created executor(Executors());
   if (!executor) return Status(code::kInner, fmt::format("{}: too many executors are alive", contract.op()));
   executor->plan = std::move(plan);
+  if (watch::On()) [[unlikely]]
+    executor->call = std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(contract, values));
   TakeTensors(op, values, args, executor.get());
   *workspace_size = executor->plan->workspace_bytes;
   *result = static_cast<aclOpExecutor*>(executor.Keep());

@@ -54,6 +54,8 @@ std::span<const Description> All() { return kAll; }
 
 bool IsSet(Var var) { return Raw(var) != nullptr; }
 
+bool IsOn(Var var) { return IsSet(var) && std::strcmp(Raw(var), "0") != 0; }
+
 const char* Get(Var var) {
   const char* value = Raw(var);
   return value ? value : kAll[static_cast<int>(var)].fallback;

@@ -30,12 +30,14 @@ enum class Lock {
   kEvents,
   kExecutors,       // room for addresses
   kMemoryMap,
+  kWatch,           // what tools know of memory, streams and handles
   kFreeBlocks,
   kPhysicalFile,
   kPool,            // which pool of threads there is
   kOnce,            // what is made at first use; held while it is made, so some stand behind it
   kKernelNames,
   kHandles,         // growing of tables
+  kReported,        // what tools have written
   kErrorText,
 };
 inline constexpr int kLocks = static_cast<int>(Lock::kErrorText) + 1;

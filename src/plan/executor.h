@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "contract/call_spec.h"
 #include "core/inline_vector.h"
 #include "core/handle_table.h"
 #include "core/status.h"
@@ -30,6 +31,7 @@ struct Executor {
   Executor() noexcept {}
 
   PlanRef plan;
+  std::shared_ptr<const contract::CallSpec> call;  // for watchers; null when there was none in phase 1
   InlineVector<TensorRef, kInlineTensors> tensors;
   bool repointed = false;  // an address was set here since phase 1
   std::atomic<bool> repeatable{false};

@@ -13,6 +13,8 @@
 #include "runtime/internal.h"
 #include "runtime/memory.h"
 #include "runtime/submit.h"
+#include "watch/tools.h"
+#include "watch/watch.h"
 
 namespace anyacl::runtime {
 namespace {
@@ -139,6 +141,16 @@ void Stream::Abort(int32_t code, const char* reason) {
   WakeBlockedWork();
 }
 
+void Stream::TellReached() const {
+  if (watch::On()) [[unlikely]]
+    watch::Tell(&watch::Watcher::HostReached, watch::Reached{.stream = id()});
+}
+
+void Stream::TellBlurred() const {
+  if (watch::On()) [[unlikely]]
+    watch::Tell(&watch::Watcher::Blurs, id());
+}
+
 void Stream::Stop(int32_t code) {
   stopped_.store(code, std::memory_order_relaxed);
   DropQueued();
@@ -240,6 +252,7 @@ Status CreateStream(const char* function, const Stream::Settings& settings, Stre
   }
   stream->set_handle(entry.handle());
   entry->stream.store(stream, std::memory_order_release);
+  if (settings.is_default) watch::Disown(entry.handle());  // it goes with its context
   made.Keep();
   entry.Keep();
   taken.Keep();
@@ -259,6 +272,7 @@ bool EndStream(const void* handle, PendingWork pending) {
   } else if (!stream->OnOwnThread()) {
     stream->WaitFor(stream->Submitted(), kForever);
   }
+  stream->TellReached();
   ReturnResource(Resource::kStream, stream->device());
   ForgetSubscription(stream);
   stream->LeaveContext();
@@ -274,6 +288,7 @@ WaitResult WaitAllStreams(int device, Deadline deadline) {
     const WaitResult result = s->WaitFor(s->Submitted(), deadline);
     if (result == WaitResult::kTimedOut) return result;
     if (result == WaitResult::kCircular) all = result;
+    if (result == WaitResult::kReached) s->TellReached();
   }
   return all;
 }
@@ -315,6 +330,12 @@ Status RequireTimeout(const char* function, int32_t milliseconds) {
               milliseconds);
 }
 
+StreamFacts FactsOf(void* stream_handle) {
+  Stream* stream = nullptr;
+  if (!ResolveStream("", stream_handle, &stream).ok()) return {};
+  return {stream->id(), stream->device(), stream->capture() != nullptr};
+}
+
 Status Submit(void* stream_handle, const Work& work) {
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(ResolveForSubmit(work.label, stream_handle, &stream));
@@ -332,7 +353,10 @@ Status SubmitAndWait(void* stream_handle, const Work& work, bool* submitted) {
   ANYACL_RETURN_IF_ERROR(stream->Submit(work, Where::kAnywhere, &sequence));
   *submitted = true;
   const WaitResult result = stream->WaitFor(sequence, kForever);
-  if (result == WaitResult::kReached) return Status();
+  if (result == WaitResult::kReached) {
+    stream->TellReached();
+    return Status();
+  }
   if (result == WaitResult::kCircular) return CircularWait(work.label);
   return Fail(code::kRtStreamAbort, work.label, "the stream was aborted before the result was there");
 }

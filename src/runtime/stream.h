@@ -105,6 +105,10 @@ class Stream final : public StreamHooks {
   int32_t stopped() const { return stopped_.load(std::memory_order_relaxed); }
   void Stop(int32_t code);
 
+  // For watchers: the host knows that all its work so far is done; something nobody can look into is put on it.
+  void TellReached() const;
+  void TellBlurred() const;
+
   // The capture that records this stream's work now, or null. Set by capture.cc.
   GraphCapture* capture() const { return capture_.load(std::memory_order_acquire); }
   void set_capture(GraphCapture* capture) { capture_.store(capture, std::memory_order_release); }

@@ -16,6 +16,14 @@ const Backend& CurrentBackend();
 // What ACL_OPT_DETERMINISTIC is for the calling thread's context.
 int64_t Determinism();
 
+// The stream that Submit would put work on: its number, which no later stream has; -1 when the handle means none.
+struct StreamFacts {
+  int id = -1;
+  int device = 0;
+  bool is_captured = false;
+};
+StreamFacts FactsOf(void* stream_handle);
+
 // Puts work on a stream (null: the default stream of the current context) and returns without waiting
 // for it, except that small work may run here and now when the stream is idle. Allocates nothing once
 // the stream is warm. On failure the work was neither run nor released: the caller still owns it.
