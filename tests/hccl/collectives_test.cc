@@ -570,12 +570,12 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Ranks, testing::Combine(testing::Values(As::kTh
                          });
 
 TEST(SlowRanks, Huge) {
-  if (!with_slow_ones) GTEST_SKIP() << "without --slow";
+  if (!with_slow_ones || kSanitized) GTEST_SKIP() << "without --slow, or sanitized";
   RunRanks("Huge", {As::kProcesses, 2});
   RunRanks("Huge", {As::kThreads, 3});
 }
 TEST(SlowRanks, Many) {
-  if (!with_slow_ones) GTEST_SKIP() << "without --slow";
+  if (!with_slow_ones || kSanitized) GTEST_SKIP() << "without --slow, or sanitized";
   RunRanks("ManyRanks", {As::kProcesses, 70});
 }
 
