@@ -654,6 +654,7 @@ Status PlanInference(Values v, PlanBuilder& plan) {
 template <const Args& kArgs, Check kCheck>
 Rule RuleOf(const Entry& entry, int arg, const char* text, int32_t code = code::kTiling) {
   return Custom(entry.args[arg].name, text, [](Values v, Product product) { return kCheck(kArgs, v, product); })
+      .EvenIfAbsent()  // lengths that a layout needs, tensors that come in pairs
       .Code(kArgs.prompt ? code::kInvalid : code);
 }
 
