@@ -28,7 +28,8 @@ Status Fill(PlanBuilder& plan, const Operand& to, float value) {
 int64_t ElementBytes(const Operand& operand) { return static_cast<int64_t>(SizeOf(operand.dtype)); }
 
 // The image between so many zeros along each axis; itself where there are none.
-Status Padded(PlanBuilder& plan, const char* name, const Operand& image, int axes, const int64_t* before, const int64_t* after, Operand* result) {
+Status Padded(PlanBuilder& plan, const char* name, const Operand& image, int axes, const int64_t* before, const int64_t* after,
+              Operand* result) {
   int64_t spatial[kMaxSpatial] = {};
   bool any = false;
   for (int i = 0; i < axes; ++i) {
@@ -152,7 +153,8 @@ int64_t Taps(const Geometry& g, const Part& part) {
 }
 
 // dy with zeros around it, so that all parts find their places; `before`: how many are in front.
-Status PaddedForParts(PlanBuilder& plan, const Geometry& g, const Operand& dy, const std::vector<Part>& parts, int64_t* before, Operand* image) {
+Status PaddedForParts(PlanBuilder& plan, const Geometry& g, const Operand& dy, const std::vector<Part>& parts, int64_t* before,
+                      Operand* image) {
   int64_t after[kMaxSpatial] = {};
   for (const Part& part : parts) {
     for (int i = 0; i < g.axes; ++i) {
