@@ -26,7 +26,8 @@ def prefix_environment(prefix):
         raise SystemExit(f"no AnyACL in {prefix}; ./check installs one into dist/")
     env = {k: v for k, v in os.environ.items() if not k.startswith("ASCEND_") and k != "PYTHONPATH"}
     env.update(ASCEND_HOME_PATH=str(prefix), ASCEND_OPP_PATH=str(prefix / "opp"), ASCEND_TOOLKIT_HOME=str(prefix),
-               LD_LIBRARY_PATH=f"{prefix}/lib64", PYTHONDONTWRITEBYTECODE="1", ANYACL_BACKEND="cpu",
+               LD_LIBRARY_PATH=f"{prefix}/lib64", ANYACL_BACKEND="cpu",
+               PYTHONPYCACHEPREFIX=str(environment.ROOT / "build/torch/pycache"),
                OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", "1"))
     return env
 
