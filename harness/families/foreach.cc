@@ -100,7 +100,7 @@ std::string BaseOf(std::string_view op) {
 
 // What the lists of an operator are, in the order of its arguments.
 struct Layout {
-  std::vector<int> lists;
+  Checked<int> lists;
   int number = -1;
   int out;
   bool in_place;
@@ -142,7 +142,7 @@ TestArg NumberArg(const Operator& op, const Layout& layout, DType t, Real value)
   const DType wide = IsInteger(t) ? DType::kI64 : DType::kF64;
   if (arg.kind == ArgKind::kScalar) return Num(IsInteger(t) ? DType::kI64 : DType::kF64, value);
   if (arg.kind == ArgKind::kScalarList) {
-    std::vector<Real> values;
+    Checked<Real> values;
     for (size_t i = 0; i < Shapes().size(); ++i) values.push_back(value + static_cast<Real>(i % 2));
     return NumList(wide, values);
   }
