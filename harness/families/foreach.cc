@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "harness/family.h"
-#include "ops/operators.h"
 
 namespace anyacl::harness {
 namespace {
@@ -242,18 +241,6 @@ void Oracle(HostCall& call, const Operator& op) {
   }
 }
 
-const std::vector<const Operator*>& ListOperators() {
-  static const auto* const all = [] {
-    auto* const list = new std::vector<const Operator*>;
-    for (const Operator* op : Operators()) {
-      const std::string_view name = op->contract.op();
-      if (name.starts_with("aclnnForeach") && name != "aclnnForeachNorm" && name != "aclnnForeachNonFiniteCheckAndUnscale") list->push_back(op);
-    }
-    return list;
-  }();
-  return *all;
-}
-
 void OracleOfCall(HostCall& call) { Oracle(call, call.op()); }
 
 void SampleNorm(Calls& calls) {
@@ -311,8 +298,10 @@ void OracleUnscale(HostCall& call) {
 std::span<const Subject> ForeachSubjects() {
   static const auto* const subjects = [] {
     auto* const list = new std::vector<Subject>;
-    for (const Operator* op : ListOperators()) {
-      list->push_back({op->contract.op(), Sample, OracleOfCall, {.ulps = Entries().at(BaseOf(op->contract.op())).ulps, .partial = true}});
+    for (const anyacl::Entry& entry : anyacl::Entries()) {
+      const std::string_view name = entry.op;
+      if (!name.starts_with("aclnnForeach") || name == "aclnnForeachNorm" || name == "aclnnForeachNonFiniteCheckAndUnscale") continue;
+      list->push_back({entry.op, Sample, OracleOfCall, {.ulps = Entries().at(BaseOf(entry.op)).ulps, .partial = true}});
     }
     list->push_back({"aclnnForeachNorm", SampleNorm, OracleNorm, {.ulps = 2}});
     list->push_back({"aclnnForeachNonFiniteCheckAndUnscale", SampleUnscale, OracleUnscale});

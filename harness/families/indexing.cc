@@ -72,7 +72,7 @@ class Updates {
     }
     t.magnitude = reduce_ == kMul ? std::abs(t.value) : t.magnitude + std::abs(value);
   }
-  ~Updates() {
+  void Finish() {
     const bool whole = IsInteger(out_.dtype) || out_.dtype == DType::kBool;
     const bool wide = out_.dtype == DType::kF64 || out_.dtype == DType::kC128;
     for (int64_t i = 0; i < out_.size(); ++i) {
@@ -289,6 +289,7 @@ void OracleScatter(HostCall& call) {
     at[static_cast<size_t>(dim)] = Place(index, i, self.dims[dim], true);
     if (at[static_cast<size_t>(dim)] >= 0) updates.Add(self.Index(at), value);
   }
+  updates.Finish();
 }
 
 // --- along one axis ------------------------------------------------------------------------------
@@ -328,6 +329,7 @@ void OracleIndexAdd(HostCall& call) {
     at[static_cast<size_t>(dim)] = Place(index, at[static_cast<size_t>(dim)], self.dims[dim], false);
     if (at[static_cast<size_t>(dim)] >= 0) updates.Add(self.Index(at), alpha * source[i]);
   }
+  updates.Finish();
 }
 
 void SampleIndexCopy(Calls& calls) {
@@ -355,6 +357,7 @@ void OracleIndexCopy(HostCall& call) {
     at[static_cast<size_t>(dim)] = Place(call.In("index"), at[static_cast<size_t>(dim)], self.dims[dim], false);
     if (at[static_cast<size_t>(dim)] >= 0) updates.Add(self.Index(at), source[i]);
   }
+  updates.Finish();
 }
 
 template <bool kHostIndex>
@@ -400,6 +403,7 @@ void OracleIndexFill(HostCall& call) {
       if (self.Position(i)[static_cast<size_t>(dim)] == place) updates.Add(i, call.Scalar("value"));
     }
   }
+  updates.Finish();
 }
 
 void SamplePut(Calls& calls) {
@@ -417,6 +421,7 @@ void OraclePut(HostCall& call) {
     const int64_t at = Place(call.In("index"), i, self.size(), true);
     if (at >= 0) updates.Add(at, call.In("source")[i]);
   }
+  updates.Finish();
 }
 
 // --- tuples and rows -----------------------------------------------------------------------------
@@ -449,6 +454,7 @@ void OracleTuples(HostCall& call) {
     const int64_t at = Behind(self, call.In("indices"), tuple, rest, false);
     if (at >= 0) updates.Add(at, data[i]);
   }
+  updates.Finish();
 }
 
 void SampleRows(Calls& calls) {

@@ -636,7 +636,7 @@ struct Sums {
     magnitude[i] += std::abs(value);
     ++terms[i];
   }
-  ~Sums() { AddSlack(out, magnitude, terms); }
+  void Finish() { AddSlack(out, magnitude, terms); }
   Host& out;
   Checked<Real> magnitude;
   Checked<int64_t> terms;
@@ -648,6 +648,7 @@ void OraclePadBack(HostCall& call) {
   for (int64_t i = 0; i < grad.size(); ++i) {
     sums.Add(sums.out.Index(PadOrigin(kKind, grad.Position(i), sums.out.dims, call.Ints("padding"))), grad[i]);
   }
+  sums.Finish();
 }
 
 // --- windows -------------------------------------------------------------------------------------
@@ -715,6 +716,7 @@ void OracleIm2colBackward(HostCall& call) {
     const int64_t place = ImagePlace(w, row, i % columns);
     if (place >= 0) sums.Add(plane * area + place, grad[i]);
   }
+  sums.Finish();
 }
 
 void SampleUnfoldGrad(Calls& calls) {
@@ -740,6 +742,7 @@ void OracleUnfoldGrad(HostCall& call) {
     }
     sums.Add(sums.out.Index(at), grad[i]);
   }
+  sums.Finish();
 }
 
 }  // namespace

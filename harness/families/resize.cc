@@ -292,7 +292,7 @@ Weights WeightsOf(const Sampler& s, Real g, int64_t size) {
     return weights;
   }
   for (int64_t i = 0; i < size; ++i) {
-    if (std::fabs(place - i) <= 1) weights.at[i] = {Hat(place - i), (i <= place ? -1 : 1) * factor * rise};
+    if (place - i < 1 && i - place <= 1) weights.at[i] = {Hat(place - i), (i <= place ? -1 : 1) * factor * rise};
   }
   return weights;
 }
@@ -341,6 +341,20 @@ Sampler SamplerOf(HostCall& call) {
 }
 bool IsLast(HostCall& call) { return call.In("input").dims.rank() == 5 && call.FormatOf("input") == Format::kNDHWC; }
 
+// Whether FLOAT may take a place that is so near to an element, or to the middle of two, for one beyond it: then it is another
+// neighbour, or another slope.
+bool IsUnsure(const Sampler& s, const Host& image, const Host& grid, bool last, int64_t at) {
+  const int axes = image.dims.rank() - 2;
+  for (int axis = 0; axis < axes && image.dtype != DType::kF64; ++axis) {
+    const Real g = grid.real(at * axes + axes - 1 - axis), size = static_cast<Real>(image.dims[(last ? 1 : 2) + axis]);
+    const Real sum = g + 1, product = sum * (s.corners ? size - 1 : size), x = (s.corners ? product : product - 1) / 2;
+    const auto exact = [](Real value) { return Rounded(DType::kF32, value).real() == value; };
+    if (exact(sum) && exact(product) && exact(x)) continue;
+    if (std::fabs(2 * x - std::nearbyint(2 * x)) <= (std::fabs(x) + size) * 0x1p-20L) return true;
+  }
+  return false;
+}
+
 // Bounds are for numbers up to 2 and images up to 16 wide: a coordinate is rounded where the image is as wide as that.
 Real Growth(const Host& numbers, const Dims& image) {
   Real largest = 2;
@@ -357,6 +371,10 @@ void OracleGridSampler(HostCall& call) {
     out[to] += (from < 0 ? 0 : image.real(from)) * factors[0];
   });
   out.slack.assign(out.size(), (image.dtype == DType::kF64 ? 0x1p-44L : 0x1p-16L) * Growth(image, image.dims));
+  if (call.Int("interpolationMode") != 1) return;
+  ForSamples(SamplerOf(call), image, call.In("grid"), IsLast(call), [&](int64_t, int64_t to, int64_t place, const Checked<Real>&) {
+    if (IsUnsure(SamplerOf(call), image, call.In("grid"), IsLast(call), place)) out.slack[to] = std::numeric_limits<Real>::infinity();
+  });
 }
 
 void OracleGridSamplerBackward(HostCall& call) {
@@ -372,6 +390,9 @@ void OracleGridSamplerBackward(HostCall& call) {
     ++hits[from];
     for (int axis = 0; axis < axes; ++axis) to_grid[place * axes + axis] += dy.real(sample) * image.real(from) * factors[axis + 1];
   });
+  for (int64_t at = 0; at < grid.size() / std::max(axes, 1) && call.Int("interpolationMode") == 1; ++at) {
+    if (IsUnsure(SamplerOf(call), image, grid, IsLast(call), at)) throw std::invalid_argument("a place lies in the middle of two elements");
+  }
   if (call.Int("interpolationMode") == 1) to_grid.values.assign(grid.size(), 0);
   const bool wide = image.dtype == DType::kF64;
   const auto put = [](Host& to, const Host& from, bool wanted, auto&& slack) {
@@ -380,7 +401,10 @@ void OracleGridSamplerBackward(HostCall& call) {
   };
   const Real growth = Growth(dy, image.dims), both = growth * Growth(image, {}) * std::fmax(1, static_cast<Real>(dy.size()) / grid.size());
   put(dx, to_image, mask[0], [&](int64_t i) { return (wide ? 0x1p-40L : 0x1p-13L) * growth * std::fmax(1, hits[i] / 16.0L); });
-  put(dg, to_grid, mask[1], [&](int64_t) { return (wide ? 0x1p-34L : 0x1p-11L) * both; });
+  put(dg, to_grid, mask[1], [&](int64_t i) {
+    if (IsUnsure(SamplerOf(call), image, grid, IsLast(call), i / axes)) return std::numeric_limits<Real>::infinity();
+    return (wide ? 0x1p-34L : 0x1p-11L) * both;
+  });
 }
 
 template <bool kVolume, bool kGradient>

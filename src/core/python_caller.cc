@@ -25,11 +25,15 @@ Function Find(const char* name) {
 
 struct Python {
   int (*is_initialized)() = Find<int (*)()>("Py_IsInitialized");
-  int (*holds_lock)() = Find<int (*)()>("PyGILState_Check");
+  int (*is_finalizing)() = Find<int (*)()>("Py_IsFinalizing") ? Find<int (*)()>("Py_IsFinalizing")
+                                                              : Find<int (*)()>("_Py_IsFinalizing");
+  Object* (*this_thread)() = Find<Object* (*)()>("PyGILState_GetThisThreadState");
+  int (*take_lock)() = Find<int (*)()>("PyGILState_Ensure");
+  void (*return_lock)(int) = Find<void (*)(int)>("PyGILState_Release");
   Object* (*failure)() = Find<Object* (*)()>("PyErr_Occurred");
   void (*clear_failure)() = Find<void (*)()>("PyErr_Clear");
-  Object* (*frame)() = Find<Object* (*)()>("PyEval_GetFrame");                   // borrowed
-  Object* (*back)(Object*) = Find<Object* (*)(Object*)>("PyFrame_GetBack");      // these three are ours
+  Object* (*frame)() = Find<Object* (*)()>("PyEval_GetFrame");               // borrowed
+  Object* (*back)(Object*) = Find<Object* (*)(Object*)>("PyFrame_GetBack");  // these three are ours
   Object* (*code)(Object*) = Find<Object* (*)(Object*)>("PyFrame_GetCode");
   Object* (*attribute)(Object*, const char*) =
       Find<Object* (*)(Object*, const char*)>("PyObject_GetAttrString");
@@ -38,10 +42,25 @@ struct Python {
   void (*retain)(Object*) = Find<void (*)(Object*)>("Py_IncRef");
   void (*release)(Object*) = Find<void (*)(Object*)>("Py_DecRef");
 
-  bool complete = is_initialized && holds_lock && failure && clear_failure && frame && back && code && attribute &&
-                  line && text && retain && release;
+  bool complete = is_initialized && is_finalizing && this_thread && take_lock && return_lock &&
+                  failure && clear_failure && frame && back && code && attribute && line && text &&
+                  retain && release;
 
-  bool MayAsk() const { return complete && is_initialized() && holds_lock() && !failure(); }
+  // A thread that Python does not know runs none of it; at the end of the program its lock is not to be had any more.
+  bool MayAsk() const { return complete && is_initialized() && !is_finalizing() && this_thread(); }
+};
+
+// The interpreter's lock: frameworks release it around their operators.
+class HeldInterpreter {
+ public:
+  explicit HeldInterpreter(const Python& python) : python_(python), state_(python.take_lock()) {}
+  ~HeldInterpreter() { python_.return_lock(state_); }
+  HeldInterpreter(const HeldInterpreter&) = delete;
+  HeldInterpreter& operator=(const HeldInterpreter&) = delete;
+
+ private:
+  const Python& python_;
+  const int state_;
 };
 
 // A reference of ours.
@@ -82,6 +101,8 @@ bool IsInstalled(std::string_view file) {
 bool PythonCaller(std::string* file, int* line) {
   const Python& python = TheOne<Python>();
   if (!python.MayAsk()) return false;
+  const HeldInterpreter held(python);
+  if (python.failure()) return false;
   Object* const innermost = python.frame();
   if (!innermost) return false;
   python.retain(innermost);

@@ -8,9 +8,10 @@
 namespace anyacl {
 
 // The line of Python from which the calling thread came: of the innermost function that belongs to no installed package
-// and not to Python itself; where there is none, of the innermost. False outside of a Python program, in a thread without
-// Python code (those that run backward passes, for one) and where the thread does not hold the interpreter's lock.
-// Leaves no trace in the interpreter. Some 100 ns for a function, and nothing to speak of where there is no Python.
+// and not to Python itself; where there is none, of the innermost. False outside of a Python program and in a thread without
+// Python code (those that run backward passes, for one). Takes the interpreter's lock for a moment, which frameworks
+// release around their operators: the caller holds nothing that a thread with Python code may wait for. Leaves no trace in
+// the interpreter. Some 100 ns for a function, and nothing to speak of where there is no Python.
 bool PythonCaller(std::string* file, int* line);
 
 }  // namespace anyacl
