@@ -21,10 +21,11 @@ ALLOWED = {
     "include": [],
     "core": [],
     "contract": ["core"],
+    "verify": ["core", "contract", "watch", "plan/operator.h", "runtime/backend.h"],
     "watch": ["core", "contract", "plan/layout.h", "runtime/backend.h"],
     "plan": ["core", "contract", "watch", *BACKEND],
     "abi": ["include", "core", "contract", "watch", "plan", "ops", *BACKEND,
-            "cpu/parallel.h", "cpu/targets.h"],  # introspection.cc shows the tool around
+            "verify/plugin.h", "cpu/parallel.h", "cpu/targets.h"],  # introspection.cc shows the tool around
     "runtime": ["include", "core", "watch"],
     "hccl": ["include", "core", "watch", "runtime/engine.h", "runtime/stream.h", "runtime/context.h", *BACKEND],
     "cpu": ["core", "ops/kernel_list.inc", "runtime/engine.h", *BACKEND],

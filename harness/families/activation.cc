@@ -75,7 +75,7 @@ Real TailSize(const Point& p, Real result) {
 
 std::vector<Elementwise> Forward() {
   const DType f32 = DType::kF32;
-  const std::vector<Real> plain = {0.01L, -0.5L, 2, 0};
+  const Checked<Real> plain = {0.01L, -0.5L, 2, 0};
   return {
       {.name = "Relu", .of = [](const Point& p) { return p.whole() ? Number(std::fmax(p.re(0), Real{0})) : Number(Positive(p.re(0))); },
        .ulps = 0},
@@ -266,7 +266,7 @@ void PreluBackwardOracle(HostCall& call) {
   int64_t inner = 1;
   for (int axis = 2; axis < x.dims.rank(); ++axis) inner *= x.dims[axis];
   const DType unit = x.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
-  std::vector<Real> size(sums.size());
+  Checked<Real> size(sums.size());
   for (int64_t i = 0; i < x.size(); ++i) {
     const Real gradient = g.Broadcast(x.dims, i).real();
     out[i] = x.real(i) > 0 ? gradient : gradient * SlopeAt(x.dims, weight, i);

@@ -12,7 +12,7 @@ namespace anyacl::harness {
 namespace {
 
 struct Setup {
-  std::vector<int64_t> stride, padding, dilation, output_padding = {};
+  Checked<int64_t> stride, padding, dilation, output_padding = {};
   bool transposed = false;
   int64_t groups = 1;
 };
@@ -28,11 +28,11 @@ void ForTaps(const Setup& s, const Host& image, const Host& weight, const Host& 
   const int axes = image.dims.rank() - 2;
   const int64_t small_group = small.dims[1] / s.groups, image_group = image.dims[1] / s.groups;
   for (int64_t at = 0; at < Numel(small.dims); ++at) {
-    const std::vector<int64_t> p = small.Position(at);
+    const Checked<int64_t> p = small.Position(at);
     for (int64_t tap = 0; tap < Numel(weight.dims); ++tap) {
-      const std::vector<int64_t> q = weight.Position(tap);
+      const Checked<int64_t> q = weight.Position(tap);
       if (q[0] != p[1]) continue;
-      std::vector<int64_t> i = {p[0], p[1] / small_group * image_group + q[1]};
+      Checked<int64_t> i = {p[0], p[1] / small_group * image_group + q[1]};
       bool inside = true;
       for (int axis = 0; axis < axes; ++axis) {
         i.push_back(p[2 + axis] * s.stride[axis] + q[2 + axis] * s.dilation[axis] - Before(s, axis, axes));
@@ -53,7 +53,7 @@ struct Sum {
   }
 };
 
-void Put(Host& out, const std::vector<Sum>& sums) {
+void Put(Host& out, const Checked<Sum>& sums) {
   for (int64_t i = 0; i < out.size(); ++i) {
     out[i] = sums[i].value;
     out.slack.push_back(sums[i].size * 0x1p-24L * static_cast<Real>(sums[i].terms + 2));
@@ -68,7 +68,7 @@ void OracleConvolution(HostCall& call) {
   const Setup s = SetupOf(call);
   const Host &x = call.In("input"), &w = call.In("weight");
   Host& out = call.Out("output");
-  std::vector<Sum> sums(out.size());
+  Checked<Sum> sums(out.size());
   if (call.Has("bias")) {
     for (int64_t i = 0; i < out.size(); ++i) sums[i].Add(call.In("bias").real(out.Position(i)[1]));
   }
@@ -83,7 +83,7 @@ void OracleConvolution(HostCall& call) {
 void OracleConvolutionBackward(HostCall& call) {
   const Setup s = SetupOf(call);
   const Host &dy = call.In("gradOutput"), &x = call.In("input"), &w = call.In("weight");
-  std::vector<Sum> dx(x.size()), dw(w.size()), db(dy.dims[1]);
+  Checked<Sum> dx(x.size()), dw(w.size()), db(dy.dims[1]);
   const Host &image = s.transposed ? dy : x, &small = s.transposed ? x : dy;
   ForTaps(s, image, w, small, [&](int64_t i, int64_t tap, int64_t p) {
     const int64_t of_x = s.transposed ? p : i, of_dy = s.transposed ? i : p;
@@ -91,7 +91,7 @@ void OracleConvolutionBackward(HostCall& call) {
     dw[tap].Add(dy.real(of_dy) * x.real(of_x));
   });
   for (int64_t i = 0; i < dy.size(); ++i) db[dy.Position(i)[1]].Add(dy.real(i));
-  const std::vector<bool> mask = call.Bools("outputMask");
+  const Checked<bool> mask = call.Bools("outputMask");
   if (mask[0]) Put(call.Out("gradInput"), dx);
   if (mask[1]) Put(call.Out("gradWeight"), dw);
   if (mask[2]) Put(call.Out("gradBias"), db);
@@ -165,7 +165,7 @@ void OracleDepthwise(HostCall& call) {
   Host& out = call.Out("out");
   if (x.size() == 0 || w.size() == 0) return;
   const Setup s = {call.Ints("stride"), call.Ints("padding"), call.Ints("dilation"), {}, false, x.dims[1]};
-  std::vector<Sum> sums(out.size());
+  Checked<Sum> sums(out.size());
   for (int64_t i = 0; i < out.size() && call.Has("bias"); ++i) sums[i].Add(call.In("bias").real(out.Position(i)[1]));
   ForTaps(s, x, w, out, [&](int64_t image, int64_t tap, int64_t small) { sums[small].Add(x.real(image) * w.real(tap)); });
   Put(out, sums);
@@ -199,7 +199,7 @@ void ForTimes(const Host& x, const Host& w, const Dims& out, int64_t pad, const 
 void OracleTbc(HostCall& call) {
   const Host &x = call.In("self"), &w = call.In("weight"), &bias = call.In("bias");
   Host& out = call.Out("out");
-  std::vector<Sum> sums(out.size());
+  Checked<Sum> sums(out.size());
   for (int64_t i = 0; i < out.size(); ++i) sums[i].Add(bias.real(i % bias.size()));
   ForTimes(x, w, out.dims, call.Int("pad"), [&](int64_t y, int64_t i, int64_t k) { sums[y].Add(x.real(i) * w.real(k)); });
   Put(out, sums);
@@ -207,7 +207,7 @@ void OracleTbc(HostCall& call) {
 
 void OracleTbcBackward(HostCall& call) {
   const Host &dy = call.In("self"), &x = call.In("input"), &w = call.In("weight");
-  std::vector<Sum> dx(x.size()), dw(w.size()), db(w.dims[2]);
+  Checked<Sum> dx(x.size()), dw(w.size()), db(w.dims[2]);
   ForTimes(x, w, dy.dims, call.Int("pad"), [&](int64_t y, int64_t i, int64_t k) {
     dx[i].Add(dy.real(y) * w.real(k));
     dw[k].Add(dy.real(y) * x.real(i));

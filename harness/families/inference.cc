@@ -63,8 +63,8 @@ class Scene {
   }
 
   static Real Last(const Host& x) { return static_cast<Real>(x.dims[x.dims.rank() - 1]); }
-  static int64_t Of(const std::vector<int64_t>& lengths, int64_t b) { return lengths[lengths.size() == 1 ? 0 : b]; }
-  static int64_t Begin(const std::vector<int64_t>& ends, int64_t b) { return b == 0 ? 0 : ends[b - 1]; }
+  static int64_t Of(const Checked<int64_t>& lengths, int64_t b) { return lengths[lengths.size() == 1 ? 0 : b]; }
+  static int64_t Begin(const Checked<int64_t>& ends, int64_t b) { return b == 0 ? 0 : ends[b - 1]; }
 
   // Queries [first, first + count) of a sequence, by the tokens of its tensor; the same of its keys.
   struct Range {
@@ -141,11 +141,11 @@ class Scene {
   bool flat, list, single;
   int64_t batch, heads, key_heads, tokens, width, v_width, prefix = 0, pse_type;
   const Host *query, *pages = nullptr, *pse, *mask, *k_prefix, *v_prefix, *q_rope, *k_rope;
-  const std::vector<int64_t>*q_lengths, *k_lengths;
+  const Checked<int64_t>*q_lengths, *k_lengths;
   Real scale;
 
  private:
-  const std::vector<int64_t>* Lengths(std::initializer_list<const char*> names) const {
+  const Checked<int64_t>* Lengths(std::initializer_list<const char*> names) const {
     for (const char* name : names) {
       if (call.HasArg(name) && call.Has(name) && !call.Ints(name).empty()) return &call.Ints(name);
     }
@@ -203,7 +203,7 @@ void Oracle(HostCall& call) {
     const int64_t keys = s.prefix + s.Keys(b).count;
     for (int64_t at = 0; at < s.heads * queries.count; ++at) {
       const int64_t n = at / queries.count, i = at % queries.count, row = queries.first + i;
-      std::vector<Bound> scores(keys, {-kInfinity, 0});
+      Checked<Bound> scores(keys, {-kInfinity, 0});
       Real most = -kInfinity, worst = 0, sum = 0;
       for (int64_t j = 0; j < keys; ++j) {
         if (s.TakesPart(b, i, j)) scores[j] = ScoreOf(s, b, n, i, j);
@@ -246,13 +246,13 @@ struct Case {
   int64_t pre = INT32_MAX, next = INT32_MAX;
   const char* pse = "";   // "full", "one" sequence, "slopes"
   int64_t pse_type = 0;
-  std::vector<int64_t> q_lengths = {}, k_lengths = {};
-  std::vector<int64_t> list = {};    // tokens of each sequence's keys
+  Checked<int64_t> q_lengths = {}, k_lengths = {};
+  Checked<int64_t> list = {};    // tokens of each sequence's keys
   int64_t page_tokens = 0;
-  std::vector<int64_t> pages = {};   // by sequence
+  Checked<int64_t> pages = {};   // by sequence
   int page_rank = 3;
   int64_t prefix = 0;
-  std::vector<int64_t> prefix_length = {};
+  Checked<int64_t> prefix_length = {};
   int64_t q_pad = -2, k_pad = -2;    // -2: none
   int64_t rope = 0;
   bool lse = false;
@@ -298,7 +298,7 @@ std::vector<Case> Cases() {
   for (const char* layout : {"BSH", "BNSD"}) add({.of = {layout, 2, 4, 2, 5, 7, 8, 8}, .rope = 4});
   add({.of = {"BNSD", 2, 2, 2, 5, 0, 4, 4}, .lse = true});
   // Sequences one behind the other.
-  const std::vector<int64_t> q_ends = {2, 2, 5, 7, 0}, k_ends = {3, 5, 9, 10, 0};
+  const Checked<int64_t> q_ends = {2, 2, 5, 7, 0}, k_ends = {3, 5, 9, 10, 0};
   for (const char* layout : {"TND", "NTD_TND"}) {
     add({.of = {layout, 1, 4, 2, 8, 11, 5, 3}, .q_lengths = q_ends, .k_lengths = k_ends, .lse = true});
     add({.of = {layout, 1, 2, 2, 8, 11, 4, 4}, .mask = "small", .mode = 3, .q_lengths = q_ends, .k_lengths = k_ends, .rope = 2});
@@ -373,7 +373,7 @@ TestArg ArgOf(const Case& c, const contract::Contract& contract, const contract:
   if (name.ends_with("Optional")) name.resize(name.size() - 8);
   const Shape& of = c.of;
   const bool incre = contract.ArgIndex("preTokens") < 0, list = arg.is_tensor_list();
-  const auto ints = [](const std::vector<int64_t>& values) { return values.empty() ? Null() : Ints(values); };
+  const auto ints = [](const Checked<int64_t>& values) { return values.empty() ? Null() : Ints(values); };
   const auto one = [](int64_t value) { return value == -2 ? Null() : In(DType::kI64, {1}, Given({static_cast<Real>(value)})); };
   const std::string_view layout = of.layout, out = layout == "BNSD_BSND" ? "BSND" : layout == "NTD_TND" ? "TND" : layout;
   if (name == "query") return In(t, DimsIn(layout, of.batch, of.heads, of.queries, of.width));
@@ -395,7 +395,7 @@ TestArg ArgOf(const Case& c, const contract::Contract& contract, const contract:
   if (name == "actualSharedPrefixLen") return ints(c.prefix_length);
   if (name == "blockTable" || name == "blocktable") {
     if (c.page_tokens == 0) return Null();
-    std::vector<Number> ids;
+    Checked<Number> ids;
     for (const int64_t id : c.pages) ids.push_back(static_cast<Real>(id));
     return In(DType::kI32, {Rows(c), static_cast<int64_t>(ids.size()) / Rows(c)}, Given(ids));
   }

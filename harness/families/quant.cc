@@ -55,7 +55,7 @@ void OracleQuant(HostCall& call) {
 
 // Products of quarters: the middle of two whole numbers is met, exactly.
 Values Quarters() {
-  std::vector<Number> numbers;
+  Checked<Number> numbers;
   for (int i = 0; i < 60; ++i) numbers.push_back(static_cast<Real>(i - 30) / 2);
   return Given(numbers);
 }

@@ -340,7 +340,7 @@ TestArg MaskFor(int64_t elements) { return In(DType::kU8, {BytesFor(elements)}, 
 
 void SampleGenMask(Calls& calls) {
   const bool v2 = calls.op().contract.ArgIndex("probDataType") >= 0;
-  const auto add = [&](std::vector<int64_t> shape, double prob, std::vector<TestArg> source, DType t = DType::kF32) {
+  const auto add = [&](Checked<int64_t> shape, double prob, std::vector<TestArg> source, DType t = DType::kF32) {
     const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
     std::vector<TestArg> args = With({Ints(std::move(shape)), RealArg(prob)}, std::move(source));
     if (v2) args.push_back(Int(static_cast<int64_t>(t)));

@@ -16,8 +16,8 @@ namespace {
 constexpr DType F32 = DType::kF32, F16 = DType::kF16, BF16 = DType::kBF16, I32 = DType::kI32, I64 = DType::kI64;
 constexpr Real kOut = -std::numeric_limits<Real>::infinity();
 
-std::vector<Real> RowOf(const Host& x, int64_t row) {
-  std::vector<Real> values;
+Checked<Real> RowOf(const Host& x, int64_t row) {
+  Checked<Real> values;
   for (int64_t i = 0; i < x.dims[1]; ++i) values.push_back(x.real(row * x.dims[1] + i));
   return values;
 }
@@ -27,14 +27,14 @@ void OracleApply(HostCall& call) {
   Host& out = call.Out("out");
   const int64_t count = x.dims[1];
   for (int64_t row = 0; row < x.dims[0]; ++row) {
-    std::vector<Real> values = RowOf(x, row), sorted = values;
+    Checked<Real> values = RowOf(x, row), sorted = values;
     std::sort(sorted.begin(), sorted.end());
     const int64_t k = call.Has("k") ? static_cast<int64_t>(call.In("k").real(row)) : 0;
     if (k > 0 && k < count) {
       const Real least = sorted[count - k];
       for (Real& v : values) v = v < least ? kOut : v;
     }
-    const std::vector<Real> kept = values;
+    const Checked<Real> kept = values;
     const Real p = call.Has("p") ? call.In("p").real(row) : 0, most = sorted.back();
     Real sum = 0;
     for (const Real v : kept) sum += std::exp(v - most);
@@ -55,9 +55,9 @@ void OracleApply(HostCall& call) {
 }
 
 void SampleApply(Calls& calls) {
-  const auto k = [](const std::vector<Number>& values) { return In(I32, {static_cast<int64_t>(values.size())}, Given(values)); };
+  const auto k = [](const Checked<Number>& values) { return In(I32, {static_cast<int64_t>(values.size())}, Given(values)); };
   for (const DType t : {F32, F16, BF16}) {
-    const auto p = [&](const std::vector<Number>& values) { return In(t, {static_cast<int64_t>(values.size())}, Given(values)); };
+    const auto p = [&](const Checked<Number>& values) { return In(t, {static_cast<int64_t>(values.size())}, Given(values)); };
     calls.Add({In(t, {4, 9}), p({0.75, 0.25, 1, 0}), k({5, 0, 9, 100}), Out(t, {4, 9})});
     calls.Add({In(t, {3, 8}, Whole(-2, 2)), p({0.6, 0.9, 0.3}), Null(), Out(t, {3, 8})});
     calls.Add({In(t, {3, 8}, Whole(-2, 2)), Null(), k({1, 3, -1}), Out(t, {3, 8})});
@@ -76,8 +76,8 @@ void OracleSample(HostCall& call) {
   if (!select) call.Out("logitsTopKPSelect").values = call.In("logitsTopKPSelect").values;
   const int64_t count = x.dims[1];
   for (int64_t row = 0; row < x.dims[0]; ++row) {
-    const std::vector<Real> values = RowOf(x, row);
-    std::vector<int64_t> order(count);
+    const Checked<Real> values = RowOf(x, row);
+    Checked<int64_t> order(count);
     std::iota(order.begin(), order.end(), int64_t{0});
     const auto k = static_cast<int64_t>(top.real(row));
     const Real p = sums.real(row);
@@ -112,7 +112,7 @@ void OracleSample(HostCall& call) {
 
 void SampleSample(Calls& calls) {
   for (const DType t : {F16, BF16}) {
-    const auto add = [&](const Dims& dims, Values x, std::vector<Number> k, std::vector<Number> p, bool q, bool select, Values divisors = Between(0.1, 3)) {
+    const auto add = [&](const Dims& dims, Values x, Checked<Number> k, Checked<Number> p, bool q, bool select, Values divisors = Between(0.1, 3)) {
       calls.Add({In(t, dims, std::move(x)), In(I32, {dims[0]}, Given(std::move(k))), In(t, {dims[0]}, Given(std::move(p))),
                  q ? In(F32, dims, std::move(divisors)) : Null(), RealArg(1e-8), Flag(select), Int(32), Out(I64, {dims[0]}), In(F32, dims)});
     };

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "abi/objects.h"
+#include "abi/verify.h"
 #include "core/border.h"
 #include "core/codes.h"
 #include "core/inline_vector.h"
@@ -233,8 +234,11 @@ Status Phase1(const Operator& op, std::span<const CallArg> args, uint64_t* works
   ExecutorTable::Created executor(Executors());
   if (!executor) return Status(code::kInner, fmt::format("{}: too many executors are alive", contract.op()));
   executor->plan = std::move(plan);
-  if (watch::On()) [[unlikely]]
+  if (watch::On()) [[unlikely]] {
+    StartVerify();
     executor->call = std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(contract, values));
+    executor->caller = watch::CallerNow();
+  }
   TakeTensors(op, values, args, executor.get());
   *workspace_size = executor->plan->workspace_bytes;
   *result = static_cast<aclOpExecutor*>(executor.Keep());

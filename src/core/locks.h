@@ -34,6 +34,7 @@ enum class Lock {
   kFreeBlocks,
   kPhysicalFile,
   kPool,            // which pool of threads there is
+  kVerify,          // subjects and sums of verified calls
   kOnce,            // what is made at first use; held while it is made, so some stand behind it
   kKernelNames,
   kHandles,         // growing of tables

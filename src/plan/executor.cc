@@ -171,6 +171,7 @@ void Watch(Run& run, uint64_t workspace_given, void* stream_handle) {
       .name = plan.op->contract.op(),
       .family = plan.op->family,
       .call = executor.call,
+      .caller = executor.caller,
       .tensors = {},
       .workspace = static_cast<unsigned char*>(run.workspace),
       .workspace_bytes = plan.workspace_bytes,

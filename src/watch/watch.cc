@@ -2,7 +2,10 @@
 // Copyright The AnyACL Authors
 #include "watch/watch.h"
 
+#include <fmt/format.h>
+
 #include "core/env.h"
+#include "core/python_caller.h"
 #include "watch/tools.h"
 
 namespace anyacl::watch {
@@ -44,6 +47,12 @@ void Add(Watcher& watcher) {
     is_on.store(true, std::memory_order_release);
     return;
   }
+}
+
+std::string CallerNow() {
+  std::string file;
+  int line = 0;
+  return PythonCaller(&file, &line) ? fmt::format("{}:{}", file, line) : "";
 }
 
 void Call(OperatorRun& run) noexcept {

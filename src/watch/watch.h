@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "contract/call_spec.h"
@@ -46,6 +47,7 @@ struct OperatorRun {
   const char* name = "";                           // "aclnnAdd"
   const char* family = "";                         // "pointwise"
   std::shared_ptr<const contract::CallSpec> call;  // all arguments as phase 1 saw them
+  std::string caller;                              // of phase 1, in a Python program: "train.py:12"; else empty
   std::vector<TensorUse> tensors;                  // those that are given, in the order of the call
   unsigned char* workspace = nullptr;
   uint64_t workspace_bytes = 0;  // that phase 1 asked for
@@ -135,6 +137,10 @@ void Tell(void (Watcher::*what)(Parameters...), const Arguments&... arguments) n
     }
   }
 }
+
+// The line of Python that the calling thread is at; empty where there is none. Phase 1 asks: frameworks run phase 2 in threads of
+// their own.
+std::string CallerNow();
 
 // Shows a run, which gets its number, to all watchers.
 void Call(OperatorRun& run) noexcept;

@@ -29,6 +29,12 @@ struct BenchOptions {
 };
 void Bench(const BenchOptions& options);
 
+struct VerifyReportOptions {
+  std::string log;
+  std::string out;  // empty: LOG.html
+};
+void VerifyReport(const VerifyReportOptions& options);
+
 // A program in the environment of this installation. `ranks` 0: becomes it, and returns only by an exception. Else that many
 // processes that find each other; returns the status.
 int RunProgram(const std::vector<std::string>& command, int ranks);

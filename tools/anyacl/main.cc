@@ -61,6 +61,13 @@ struct RunOptions {
   int status = 0;
 };
 
+void AddVerifyReport(CLI::App& app, VerifyReportOptions& options) {
+  CLI::App* const report = app.add_subcommand("verify-report", "The log of ANYACL_VERIFY as an HTML page");
+  report->add_option("log", options.log, "What ANYACL_VERIFY wrote")->type_name("LOG")->required();
+  report->add_option("--out", options.out, "The page; default: LOG.html")->type_name("FILE");
+  report->callback([&options] { VerifyReport(options); });
+}
+
 // Everything from the first word that is no option of ours is the program's, its own options included. CLI11 would eat
 // the first "--" and complain of what follows, so `rest` holds what stood behind it, with or without the program.
 void AddRun(CLI::App& app, const std::vector<std::string>& rest, bool has_dashes, RunOptions& options) {
@@ -84,7 +91,7 @@ void RequireKnownCommand(const CLI::App& app, const std::string& word) {
   if (word.empty() || word[0] == '-') return;
   const auto is_word = [&](const CLI::App* command) { return command->get_name() == word; };
   if (!app.get_subcommands(is_word).empty()) return;
-  throw UserError(fmt::format("there is no command {}; known: info, ops, bench, run", word));
+  throw UserError(fmt::format("there is no command {}; known: info, ops, bench, run, verify-report", word));
 }
 
 int Run(int argc, char** argv) {
@@ -92,11 +99,13 @@ int Run(int argc, char** argv) {
   OpsOptions ops;
   BenchOptions bench;
   RunOptions run;
+  VerifyReportOptions report;
   app.set_version_flag("--version", fmt::format("AnyACL {}", Library().version));
   app.require_subcommand(1);
   AddInfo(app);
   AddOps(app, ops);
   AddBench(app, bench);
+  AddVerifyReport(app, report);
   const auto is_dashes = [](const char* word) { return std::strcmp(word, "--") == 0; };
   char** const end = argv + argc;
   char** const dashes =
