@@ -37,8 +37,9 @@ enum class Lock {
   kKernelNames,
   kHandles,         // growing of tables
   kErrorText,
+  kTrace,           // the file of a trace
 };
-inline constexpr int kLocks = static_cast<int>(Lock::kErrorText) + 1;
+inline constexpr int kLocks = static_cast<int>(Lock::kTrace) + 1;
 
 std::mutex& LockOf(Lock lock);
 
