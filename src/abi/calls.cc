@@ -10,6 +10,7 @@
 
 #include "abi/objects.h"
 #include "abi/verify.h"
+#include "abi/watched_calls.h"
 #include "core/border.h"
 #include "core/codes.h"
 #include "core/inline_vector.h"
@@ -19,6 +20,7 @@
 #include "plan/executor.h"
 #include "plan/recall.h"
 #include "runtime/submit.h"
+#include "trace/switches.h"
 #include "watch/watch.h"
 
 namespace anyacl::abi {
@@ -206,7 +208,7 @@ Status CheckAndPlan(const Operator& op, contract::Values values, const Backend& 
   return MakePlan(op, values, backend, plan);
 }
 
-Status Phase1(const Operator& op, std::span<const CallArg> args, uint64_t* workspace_size,
+Status MakeExecutor(const Operator& op, std::span<const CallArg> args, uint64_t* workspace_size,
               aclOpExecutor** result) {
   const contract::Contract& contract = op.contract;
   Status result_pointers = CheckResultPointers(contract.op(), workspace_size, result);
@@ -261,10 +263,9 @@ void GiveShape(const void* handle, const Dims& dims) {
   tensor->Identify();
 }
 
-}  // namespace
-
-aclnnStatus GetWorkspaceSize(size_t entry, std::span<const CallArg> args, uint64_t* workspace_size,
-                             aclOpExecutor** executor) noexcept {
+// What an unwatched call is: here, where nothing more is called for it, and in Watch.
+[[gnu::always_inline]] inline aclnnStatus CallPhase1(size_t entry, std::span<const CallArg> args,
+                                                     uint64_t* workspace_size, aclOpExecutor** executor) {
   // Samples pass uninitialised variables here and use them whatever the result: leave them harmless.
   if (workspace_size) *workspace_size = 0;
   if (executor) *executor = nullptr;
@@ -272,15 +273,31 @@ aclnnStatus GetWorkspaceSize(size_t entry, std::span<const CallArg> args, uint64
     if (log::Enabled(log::Level::kDebug)) [[unlikely]] {
       log::Write(log::Level::kDebug, std::string(Entries()[entry].op) + ": called");
     }
-    return Phase1(OperatorAt(entry), args, workspace_size, executor);
+    return MakeExecutor(OperatorAt(entry), args, workspace_size, executor);
   });
+}
+
+[[gnu::always_inline]] inline aclnnStatus CallPhase2(size_t entry, void* workspace, uint64_t workspace_size,
+                                                     aclOpExecutor* executor, void* stream) {
+  return AclnnBorder(Entries()[entry].op, [&] {
+    return RunExecutor(OperatorAt(entry), workspace, workspace_size, executor, stream, FollowTensor, GiveShape);
+  });
+}
+
+}  // namespace
+
+aclnnStatus GetWorkspaceSize(size_t entry, std::span<const CallArg> args, uint64_t* workspace_size,
+                             aclOpExecutor** executor) noexcept {
+  if (trace::AllOff()) [[likely]]
+    return CallPhase1(entry, args, workspace_size, executor);
+  return Watch(CallPhase1, entry, args, workspace_size, executor);
 }
 
 aclnnStatus Run(size_t entry, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
                 void* stream) noexcept {
-  return AclnnBorder(Entries()[entry].op, [&] {
-    return RunExecutor(OperatorAt(entry), workspace, workspace_size, executor, stream, FollowTensor, GiveShape);
-  });
+  if (trace::AllOff()) [[likely]]
+    return CallPhase2(entry, workspace, workspace_size, executor, stream);
+  return Watch(CallPhase2, entry, workspace, workspace_size, executor, stream);
 }
 
 }  // namespace anyacl::abi

@@ -40,8 +40,9 @@ enum class Lock {
   kHandles,         // growing of tables
   kReported,        // what tools have written
   kErrorText,
+  kTrace,           // the file of a trace
 };
-inline constexpr int kLocks = static_cast<int>(Lock::kErrorText) + 1;
+inline constexpr int kLocks = static_cast<int>(Lock::kTrace) + 1;
 
 std::mutex& LockOf(Lock lock);
 

@@ -13,6 +13,7 @@
 #include "core/once.h"
 #include "core/undo.h"
 #include "runtime/submit.h"
+#include "trace/switches.h"
 #include "watch/watch.h"
 
 namespace anyacl {
@@ -265,15 +266,18 @@ Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size,
   if (status.ok() && watch::On()) [[unlikely]]
     Watch(run, workspace_size, stream);
   if (status.ok()) {
+    bool submitted = false;
+    const Undo taken([&] {
+      if (submitted) refused.Keep();
+    });
     if (!executor->plan->found.empty()) {
       const Finds finds(*executor, workspace);
-      bool submitted = false;
-      const Undo taken([&] {
-        if (submitted) refused.Keep();
-      });
       status = runtime::SubmitAndWait(stream, work, &submitted);
       if (status.ok()) return finds.GiveShapes(name, give_shape);
       if (submitted) return status;
+    } else if (trace::IsOn(trace::kBlocking)) [[unlikely]] {
+      status = runtime::SubmitBlocking(stream, work, &submitted);
+      if (status.ok()) return status;
     } else {
       status = runtime::Submit(stream, work);
       if (status.ok()) {

@@ -13,6 +13,9 @@
 #include "runtime/internal.h"
 #include "runtime/memory.h"
 #include "runtime/submit.h"
+#include "trace/faults.h"
+#include "trace/recorder.h"
+#include "trace/switches.h"
 #include "watch/tools.h"
 #include "watch/watch.h"
 
@@ -33,6 +36,29 @@ std::atomic<Stream*> first_stream{nullptr};
 std::atomic<int32_t> next_id{0};
 
 Stream* first_spare = nullptr;  // guarded by kSpareStreams
+
+// Work whose run is written to the trace, or that is to fail.
+struct Watched {
+  Work work;
+  int32_t stream;
+  int32_t fault;
+};
+
+int32_t RunWatched(Work& outer, const Launch& launch) {
+  Watched& watched = *PayloadOf<Watched*>(outer);
+  const int64_t begin = trace::Now();
+  const int32_t code = watched.fault ? watched.fault : watched.work.run(watched.work, launch);
+  if (trace::IsOn(trace::kTrace)) {
+    trace::AppendWork(static_cast<uint32_t>(watched.stream), watched.work.label, watched.work.cost_bytes, begin,
+                      trace::Now(), code);
+  }
+  return code;
+}
+
+void ReleaseWatched(Work& outer) {
+  const std::unique_ptr<Watched> watched(PayloadOf<Watched*>(outer));
+  if (watched->work.release) watched->work.release(watched->work);
+}
 
 [[maybe_unused]] const int mends = [] {
   InForkedChild(Lock::kStreams, [] {
@@ -71,6 +97,22 @@ void Stream::Register() {
 }
 
 Status Stream::Submit(const Work& work, Where where, uint64_t* sequence) {
+  if (!trace::AllOff()) [[unlikely]]
+    return SubmitWatched(work, where, sequence);
+  return SubmitPlain(work, where, sequence);
+}
+
+Status Stream::SubmitWatched(const Work& work, Where where, uint64_t* sequence) {
+  const int32_t fault = trace::IsOn(trace::kFaults) ? trace::FaultOnStream(work.label) : 0;
+  if (fault == 0 && !trace::IsOn(trace::kTrace)) return SubmitPlain(work, where, sequence);
+  auto watched = std::make_unique<Watched>(Watched{work, id(), fault});
+  Work outer = MakeWork(work.label, work.cost_bytes, watched.get(), RunWatched, ReleaseWatched);
+  ANYACL_RETURN_IF_ERROR(SubmitPlain(outer, where, sequence));
+  watched.release();
+  return Status();
+}
+
+Status Stream::SubmitPlain(const Work& work, Where where, uint64_t* sequence) {
   if (const int32_t code = stopped(); code != 0) [[unlikely]] {
     return Fail(code, work.label, "the stream was stopped by an earlier failure");
   }
@@ -359,6 +401,17 @@ Status SubmitAndWait(void* stream_handle, const Work& work, bool* submitted) {
   }
   if (result == WaitResult::kCircular) return CircularWait(work.label);
   return Fail(code::kRtStreamAbort, work.label, "the stream was aborted before the result was there");
+}
+
+Status SubmitBlocking(void* stream_handle, const Work& work, bool* submitted) {
+  Stream* stream = nullptr;
+  ANYACL_RETURN_IF_ERROR(ResolveForSubmit(work.label, stream_handle, &stream));
+  uint64_t sequence = 0;
+  ANYACL_RETURN_IF_ERROR(stream->Submit(work, Where::kAnywhere, &sequence));
+  *submitted = true;
+  if (sequence == 0 || stream->OnOwnThread() || stream->capture()) return Status();
+  stream->WaitFor(sequence, kForever);
+  return stream->TakeFailure(work.label, sequence);
 }
 
 }  // namespace anyacl::runtime

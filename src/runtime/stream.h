@@ -133,6 +133,10 @@ class Stream final : public StreamHooks {
     uint64_t sequence = 0;
   };
 
+  Status SubmitPlain(const Work& work, Where where, uint64_t* sequence);
+  // With what trace/switches.h asks for.
+  Status SubmitWatched(const Work& work, Where where, uint64_t* sequence);
+
   // Notes for what this thread, if it is a stream's, is about to wait. False: that waits for this thread.
   static bool EnterWait(const Stream* target, uint64_t sequence);
   static void LeaveWait();

@@ -33,6 +33,10 @@ Status Submit(void* stream_handle, const Work& work);
 // so that the caller does not own the work any more.
 Status SubmitAndWait(void* stream_handle, const Work& work, bool* submitted);
 
+// As Submit, and, where that is possible (not in a capture, not in a host function of the stream), returns when it is done,
+// with its failure.
+Status SubmitBlocking(void* stream_handle, const Work& work, bool* submitted);
+
 }  // namespace anyacl::runtime
 
 #endif  // ANYACL_RUNTIME_SUBMIT_H_

@@ -29,6 +29,27 @@ struct BenchOptions {
 };
 void Bench(const BenchOptions& options);
 
+// A trace as text on standard output.
+void ShowTrace(const std::string& path);
+// As a timeline; "-" is standard output.
+void TraceToJson(const std::string& path, const std::string& out);
+// Makes the calls of a trace again. The exit status: 0 when they came to the same.
+int ReplayTrace(const std::string& path);
+
+struct NeedsOptions {
+  std::vector<std::string> files;
+  bool all = false;     // list what is provided, too
+  bool linked = false;  // leave out what is only named in strings
+};
+// The exit status: 0 when nothing is missing.
+int Needs(const NeedsOptions& options);
+
+struct ExplainOptions {
+  std::string word;  // a code, its name, or with `last` the file of a trace
+  bool last = false;
+};
+void ExplainCode(const ExplainOptions& options);
+
 struct VerifyReportOptions {
   std::string log;
   std::string out;  // empty: LOG.html

@@ -68,6 +68,45 @@ void AddVerifyReport(CLI::App& app, VerifyReportOptions& options) {
   report->callback([&options] { VerifyReport(options); });
 }
 
+struct TraceOptions {
+  std::string file;
+  std::string out = "-";
+};
+
+void AddTrace(CLI::App& app, TraceOptions& options) {
+  CLI::App* const trace = app.add_subcommand("trace", "What a program called: the file of ANYACL_TRACE");
+  trace->require_subcommand(1);
+  CLI::App* const show = trace->add_subcommand("show", "As text");
+  show->add_option("file", options.file, "The trace")->required()->type_name("FILE");
+  show->callback([&options] { ShowTrace(options.file); });
+  CLI::App* const timeline = trace->add_subcommand("json", "As a timeline for Perfetto (ui.perfetto.dev)");
+  timeline->add_option("file", options.file, "The trace")->required()->type_name("FILE");
+  timeline->add_option("--out", options.out, "Write it into this file (-: standard output)")->type_name("FILE");
+  timeline->callback([&options] { TraceToJson(options.file, options.out); });
+}
+
+void AddReplay(CLI::App& app, TraceOptions& options, int& status) {
+  CLI::App* const replay = app.add_subcommand("replay", "The calls of a trace again; status 1 when they come to something else");
+  replay->add_option("file", options.file, "The trace")->required()->type_name("FILE");
+  replay->callback([&] { status = ReplayTrace(options.file); });
+}
+
+void AddNeeds(CLI::App& app, NeedsOptions& options, int& status) {
+  CLI::App* const needs =
+      app.add_subcommand("needs", "Which functions programs and libraries use; status 1 when one is missing here");
+  needs->add_option("files", options.files, "Programs, libraries, extensions of Python")->required()->type_name("FILE");
+  needs->add_flag("--all", options.all, "List what is provided, too");
+  needs->add_flag("--linked", options.linked, "Leave out what is only named in strings");
+  needs->callback([&] { status = Needs(options); });
+}
+
+void AddExplain(CLI::App& app, ExplainOptions& options) {
+  CLI::App* const explain = app.add_subcommand("explain", "What a status code means and what helps");
+  explain->add_option("code", options.word, "A code or its name; with --last the file of a trace")->type_name("CODE");
+  explain->add_flag("--last", options.last, "The last failed call of a trace, by default that of ANYACL_TRACE");
+  explain->callback([&options] { ExplainCode(options); });
+}
+
 // Everything from the first word that is no option of ours is the program's, its own options included. CLI11 would eat
 // the first "--" and complain of what follows, so `rest` holds what stood behind it, with or without the program.
 void AddRun(CLI::App& app, const std::vector<std::string>& rest, bool has_dashes, RunOptions& options) {
@@ -91,7 +130,7 @@ void RequireKnownCommand(const CLI::App& app, const std::string& word) {
   if (word.empty() || word[0] == '-') return;
   const auto is_word = [&](const CLI::App* command) { return command->get_name() == word; };
   if (!app.get_subcommands(is_word).empty()) return;
-  throw UserError(fmt::format("there is no command {}; known: info, ops, bench, run, verify-report", word));
+  throw UserError(fmt::format("there is no command {}; known: info, ops, bench, run, trace, replay, needs, explain, verify-report", word));
 }
 
 int Run(int argc, char** argv) {
@@ -106,6 +145,14 @@ int Run(int argc, char** argv) {
   AddOps(app, ops);
   AddBench(app, bench);
   AddVerifyReport(app, report);
+  TraceOptions trace;
+  NeedsOptions needs;
+  ExplainOptions explain;
+  int status = 0;
+  AddTrace(app, trace);
+  AddReplay(app, trace, status);
+  AddNeeds(app, needs, status);
+  AddExplain(app, explain);
   const auto is_dashes = [](const char* word) { return std::strcmp(word, "--") == 0; };
   char** const end = argv + argc;
   char** const dashes =
@@ -116,7 +163,7 @@ int Run(int argc, char** argv) {
   try {
     RequireKnownCommand(app, argc > 1 ? argv[1] : "");
     app.parse(argc, argv);  // runs the command
-    return run.status;
+    return run.status ? run.status : status;
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : kUsage;  // --help and --version come this way too
   } catch (const UserError& e) {
