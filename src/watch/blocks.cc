@@ -70,7 +70,7 @@ std::string KnownBlock::Details() const {
   return text + "  allocated by\n" + made.Lines();
 }
 
-void Blocks::Add(const Block& block, const Site& site, bool has_zones) {
+KnownBlock& Blocks::Add(const Block& block, const Site& site, bool has_zones) {
   const uintptr_t end = block.begin + block.usable;
   auto old = blocks_.lower_bound(block.begin);
   if (old != blocks_.begin() &&
@@ -81,6 +81,7 @@ void Blocks::Add(const Block& block, const Site& site, bool has_zones) {
   known.made = site;
   known.has_zones = has_zones;
   if (block.kind != BlockKind::kDevice) known.written.MarkAll();  // the host writes it as it likes
+  return known;
 }
 
 KnownBlock* Blocks::StartingAt(uintptr_t begin) {

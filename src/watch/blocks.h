@@ -47,10 +47,11 @@ struct KnownBlock {
   Written written;
 };
 
-// By address. A freed block stays until its addresses are given out again. All with the lock kWatch held.
+// By address. All with the lock kWatch held.
 class Blocks {
  public:
-  void Add(const Block& block, const Site& site, bool has_zones);
+  KnownBlock& Add(const Block& block, const Site& site, bool has_zones);
+  void Drop(uintptr_t begin) { blocks_.erase(begin); }
   KnownBlock* StartingAt(uintptr_t begin);
   // The block an address lies in, or in the tail or red zone behind it; null when there is none. Of mapped memory the
   // last piece of those that lie one behind the other counts for all: see EndOf.

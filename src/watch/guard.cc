@@ -22,9 +22,10 @@
 namespace anyacl::watch {
 namespace {
 
-constexpr size_t kQuarantine = size_t{256} << 20;  // bytes of freed memory that are kept
-constexpr size_t kMostKept = size_t{64} << 20;     // of one block
-constexpr size_t kMargin = 64;                     // bytes beside an output that are compared
+constexpr size_t kQuarantine = size_t{64} << 20;  // bytes of freed memory that are kept
+constexpr size_t kMostKept = size_t{16} << 20;    // of one block
+constexpr size_t kLargePage = size_t{2} << 20;
+constexpr size_t kMargin = 64;  // bytes beside an output that are compared
 
 std::mutex& Mutex() { return LockOf(Lock::kWatch); }
 
@@ -95,7 +96,8 @@ class Guard final : public Watcher {
     const bool has_zones =
         (block.kind == BlockKind::kDevice || block.kind == BlockKind::kPinned) && zones_;
     const std::lock_guard lock(Mutex());
-    blocks_.Add(block, site, has_zones);
+    KnownBlock& known = blocks_.Add(block, site, has_zones);
+    if (has_zones) live_.insert(&known);
   }
 
   void Vanished(const Block& block) override {
@@ -106,6 +108,7 @@ class Guard final : public Watcher {
     CheckZones(*known, "  found when it was freed\n");
     known->is_freed = true;
     known->freed = site;
+    live_.erase(known);
   }
 
   // --- the allocator behind the red zones; see Zoned ---
@@ -130,12 +133,13 @@ class Guard final : public Watcher {
     {
       const std::lock_guard lock(Mutex());
       KnownBlock* const known = blocks_.StartingAt(freed.begin);
-      if (known && known->is_freed) {
+      if (known) {
         CheckZones(*known, "  found when queued work was done with it\n");
-        known->has_zones = known->is_poisoned = freed.bytes <= kMostKept;
+        live_.erase(known);
       }
-      if (known && known->is_poisoned) {
+      if (known && freed.bytes <= kMostKept) {
         std::memset(known->begin(), kFreedByte, freed.bytes);
+        known->is_poisoned = true;
         kept_bytes_ += freed.bytes;
         kept_.splice(kept_.end(), going);
       }
@@ -144,6 +148,8 @@ class Guard final : public Watcher {
         kept_bytes_ -= kept_.front().bytes;
         going.splice(going.end(), kept_, kept_.begin());
       }
+      for (const Kept& one : going)
+        blocks_.Drop(one.begin);  // who gets these addresses next is not known
     }
     for (const Kept& one : going)
       one.give_back(*one.memory, reinterpret_cast<void*>(one.begin), one.bytes, one.device);
@@ -243,14 +249,13 @@ class Guard final : public Watcher {
   // --- all with the lock held ---
 
   void CheckAll(const std::string& when) {
-    blocks_.ForEach([&](KnownBlock& block) { CheckZones(block, when); });
+    for (KnownBlock* block : live_) CheckZones(*block, when);
   }
 
   void Examine(const Kept& kept) {
     KnownBlock* const block = blocks_.StartingAt(kept.begin);
     if (!block || !block->is_poisoned) return;
     CheckFreed(*block, "");
-    block->is_poisoned = block->has_zones = false;
   }
 
   void ReportLeaks() {
@@ -454,7 +459,8 @@ class Guard final : public Watcher {
   std::atomic<bool> zones_{false};
   // The rest is guarded by kWatch.
   Blocks blocks_;
-  std::list<Kept> kept_;  // oldest first
+  std::set<KnownBlock*> live_;  // those with red zones
+  std::list<Kept> kept_;        // oldest first
   size_t kept_bytes_ = 0;
   std::set<int> busy_;   // streams that may have work
   uint64_t others_ = 0;  // counts what was done beside a stream's own work
@@ -523,14 +529,16 @@ class Zoned final : public DeviceMemory {
   void Unmap(void* address, size_t bytes) override { inner_.Unmap(address, bytes); }
 
  private:
+  // Large blocks begin at a large page, as they do without zones.
+  static size_t Front(size_t bytes) { return bytes >= kLargePage ? kLargePage : kZone; }
   // Absurd sizes stay absurd.
   size_t Whole(size_t bytes) const {
-    return bytes > SIZE_MAX / 2 ? bytes : inner_.UsableSize(bytes) + 2 * kZone;
+    return bytes > SIZE_MAX / 2 ? bytes : Front(bytes) + inner_.UsableSize(bytes) + kZone;
   }
 
   void* Dressed(void* whole, size_t bytes) const {
     if (!whole) return nullptr;
-    unsigned char* const begin = static_cast<unsigned char*>(whole) + kZone;
+    unsigned char* const begin = static_cast<unsigned char*>(whole) + Front(bytes);
     Get().Dress(begin, bytes, inner_.UsableSize(bytes));
     return begin;
   }
@@ -540,7 +548,7 @@ class Zoned final : public DeviceMemory {
     Get().Keep({reinterpret_cast<uintptr_t>(address), bytes,
                 [](DeviceMemory& memory, void* begin, size_t size, int of) {
                   auto& zoned = static_cast<Zoned&>(memory);
-                  GiveBack()(zoned.inner_, static_cast<unsigned char*>(begin) - kZone,
+                  GiveBack()(zoned.inner_, static_cast<unsigned char*>(begin) - Front(size),
                              zoned.Whole(size), of);
                 },
                 this, device});

@@ -10,7 +10,7 @@
 namespace anyacl::watch {
 
 struct Site {
-  static constexpr int kMostFrames = 24;
+  static constexpr int kMostFrames = 16;
   static constexpr int kShownFrames = 8;
 
   // Of the call that led here.

@@ -25,7 +25,7 @@ class Written {
   }
   void Mark(size_t begin, size_t bytes) {
     if (all_) return;
-    if (bytes >= bytes_) return MarkAll();
+    if (begin == 0 && bytes >= bytes_) return MarkAll();
     any_ = true;
     ForWords(begin, bytes, [](uint64_t& word, uint64_t mask) { word |= mask; });
   }
