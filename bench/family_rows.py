@@ -60,7 +60,7 @@ def rand(shape, dtype, low=-2, high=2):
 
 # --- the floor under every model: 20 rows in three sizes --------------------------------------------------------------
 SIZES = {"large": (4096, 4096), "cached": (128, 512), "tiny": (4, 16)}
-SCALAR = 1.0
+SCALAR = 1
 
 
 def plain(count):
@@ -144,7 +144,7 @@ def layer_norm(shape):
         return [dy, x, mean, rstd, weight, bias]
 
     def back(t, out):
-        mean, rstd = (v.to(t[1].dtype) if t[1].dtype == torch.float32 else v for v in t[2:4])
+        mean, rstd = (v.to(t[1].dtype) for v in t[2:4])
         return aten.native_layer_norm_backward(t[0], t[1], list(width), mean, rstd, t[4], t[5], [True, True, True])
 
     yield Row("norms", "LayerNorm", shape, FLOATS, make,
@@ -230,24 +230,92 @@ def convolution(x, w, stride, padding):
 
     mask = [True, True, False]
     yield Row("training", "Convolution", text, FLOATS, lambda dtype: [rand(x, dtype), rand(w, dtype, -0.1, 0.1)],
-              lambda t, out: ("aclnnConvolution", t[0], t[1], None, pair(stride), pair(padding), [1, 1], False, [0, 0], 1,
-                              *out, 0),
+              lambda t, out: ("aclnnConvolution", *map(planes, t), None, pair(stride), pair(padding), [1, 1], False, [0, 0], 1,
+                              planes(out[0]), 0),
               lambda t, out: F.conv2d(t[0], t[1], None, stride, padding))
     yield Row("training", "ConvolutionBackward", text, FLOATS, backward,
-              lambda t, out: ("aclnnConvolutionBackward", *t, None, pair(stride), pair(padding), [1, 1], False, [0, 0], 1,
-                              mask, 0, *out, None),
+              lambda t, out: ("aclnnConvolutionBackward", *map(planes, t), None, pair(stride), pair(padding), [1, 1], False,
+                              [0, 0], 1, mask, 0, *map(planes, out), None),
               lambda t, out: aten.convolution_backward(*t, None, pair(stride), pair(padding), [1, 1], False, [0, 0], 1,
                                                        mask)[:2])
 
 
+def planes(tensor):
+    """Tells AnyACL that this is NCHW and not just any tensor (ND)."""
+    tensor.format = 0
+    return tensor
+
+
 def pooling(shape):
-    yield Row("training", "MaxPool2dWithMask", shape, (torch.float32,), lambda dtype: [rand(shape, dtype)],
-              lambda t, out: ("aclnnMaxPool2dWithIndices", *t, [3, 3], [2, 2], [1, 1], [1, 1], False, *out),
+    yield Row("training", "MaxPool2dWithIndices", shape, (torch.float32,), lambda dtype: [rand(shape, dtype)],
+              lambda t, out: ("aclnnMaxPool2dWithIndices", planes(t[0]), [3, 3], [2, 2], [1, 1], [1, 1], False, *map(planes, out)),
               lambda t, out: [r.to(torch.int32) if r.dtype == torch.int64 else r
                               for r in aten.max_pool2d_with_indices(*t, [3, 3], [2, 2], [1, 1])])
     yield Row("training", "AvgPool2d", shape, FLOATS, lambda dtype: [rand(shape, dtype)],
-              lambda t, out: ("aclnnAvgPool2d", *t, [2, 2], [2, 2], [0, 0], False, True, 0, 0, *out),
+              lambda t, out: ("aclnnAvgPool2d", planes(t[0]), [2, 2], [2, 2], [0, 0], False, True, 0, 0, *map(planes, out)),
               lambda t, out: F.avg_pool2d(*t, 2))
+
+
+def attention(batch, heads, tokens, width):
+    shape, statistics = (batch, heads, tokens, width), (batch, heads, tokens, 8)
+    how = (width ** -0.5, 1.0, 2 ** 31 - 1, 2 ** 31 - 1, heads, "BNSD", 0, 0)
+
+    def make(dtype):
+        return [*(rand(shape, dtype) for _ in range(3)), torch.zeros(statistics), torch.zeros(statistics)]
+
+    def backward(dtype):  # the maximum and the sum of a row are its logarithm of the sum, and 1
+        q, k, v = (rand(shape, dtype) for _ in range(3))
+        out, logsumexp = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v)
+        out, logsumexp = out.contiguous(), logsumexp.contiguous()
+        most = logsumexp.unsqueeze(-1).expand(statistics).contiguous()
+        return [rand(shape, dtype), q, k, v, out, logsumexp, most, torch.ones(statistics)]
+
+    yield Row("training", "FlashAttentionScore", shape, FLOATS, make,
+              lambda t, out: ("aclnnFlashAttentionScore", *t[:3], None, None, None, None, None, *how, *t[3:], None, *out),
+              lambda t, out: F.scaled_dot_product_attention(*t[:3]))
+    yield Row("training", "FlashAttentionScoreGrad", shape, FLOATS, backward,
+              lambda t, out: ("aclnnFlashAttentionScoreGrad", *t[1:4], t[0], None, None, None, None, *t[6:], None, t[4], None, *how,
+                              *out, None),
+              lambda t, out: aten._scaled_dot_product_flash_attention_for_cpu_backward(*t[:6], 0.0, False))
+
+
+def cross_entropy(rows, classes):
+    def make(dtype):
+        return [rand((rows, classes), dtype), torch.randint(0, classes, (rows,)), torch.zeros(1, dtype=dtype), torch.zeros(1)]
+
+    def backward(dtype):
+        return [torch.ones((), dtype=dtype), torch.log_softmax(rand((rows, classes), dtype), -1), make(dtype)[1]]
+
+    def forward(t, out):
+        logarithms = torch.log_softmax(t[0], -1)
+        return [F.nll_loss(logarithms, t[1]).view(1), logarithms]
+
+    def back(t, out):
+        total = torch.full((), rows, dtype=t[1].dtype)
+        gradient = aten.nll_loss_backward(t[0], t[1], t[2], None, 1, -100, total)
+        return aten._log_softmax_backward_data(gradient, t[1], -1, t[1].dtype)
+
+    text = f"{rows}x{classes}"
+    yield Row("training", "CrossEntropyLoss", text, FLOATS, make,
+              lambda t, out: ("aclnnCrossEntropyLoss", *t[:2], None, "mean", -100, 0.0, 0.0, False, *out, *t[2:]), forward)
+    yield Row("training", "CrossEntropyLossGrad", text, FLOATS, backward,
+              lambda t, out: ("aclnnCrossEntropyLossGrad", *t, None, None, None, "mean", -100, 0.0, 0.0, *out), back)
+
+
+def adam(count):
+    """Both libraries change numbers of their own, in place; what they give is not compared."""
+    numbers = dict(lr=1e-3, beta1=0.9, beta2=0.999, weight_decay=1e-2, eps=1e-8, amsgrad=False, maximize=False)
+
+    def make(dtype):
+        moments = [torch.zeros(count, dtype=dtype) for _ in range(4)]
+        return [rand((count,), dtype), *moments[:2], rand((count,), dtype), *moments[2:], rand((count,), dtype), torch.ones(1)]
+
+    def theirs(t, out):
+        torch._fused_adamw_([t[3]], [t[6]], [t[4]], [t[5]], [], [t[7]], **numbers)
+        return torch.zeros(1)
+
+    yield Row("training", "ApplyAdamWV2", f"{count}", (torch.float32,), make,
+              lambda t, out: ("aclnnApplyAdamWV2", *t[:3], None, t[6], t[7], *numbers.values()), theirs)
 
 
 def training_rows():
@@ -261,6 +329,10 @@ def training_rows():
     yield from convolution((8, 256, 56, 56), (64, 256, 1, 1), 1, 0)
     yield from convolution((8, 512, 7, 7), (512, 512, 3, 3), 1, 1)
     yield from pooling((8, 64, 112, 112))
+    for tokens in (128, 1024, 4096):
+        yield from attention(1, 8, tokens, 64)
+    yield from cross_entropy(4096, 8192)
+    yield from adam(16 << 20)
 
 
 def rows():

@@ -25,10 +25,14 @@ def arguments():
                         "family_rows.py: floor large, floor cached, floor tiny, norms, training")
     parser.add_argument("--dtypes", default="FLOAT,BF16,FLOAT16,INT64", help="comma list (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each library")
+    parser.add_argument("--cpu-time", action="store_true", help="processor time of one thread each: for a machine that others use, too")
     parser.add_argument("--samples", type=int, default=9, help="per library and row; their median counts")
     parser.add_argument("--compile", action="store_true", help="torch.compile, too (needs a C++ compiler)")
     parser.add_argument("--dist", type=pathlib.Path, default=ROOT / "dist", help="the installed AnyACL")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.cpu_time:
+        options.threads = 1  # threads that spin while they wait would count
+    return options
 
 
 def enter_environment(threads):
@@ -79,9 +83,17 @@ class Library:
         def call(*values):
             code = function(*values)
             if code != 0:
-                raise RuntimeError(f"{name} returned {code}")
+                raise RuntimeError(f"{name} returned {code}{self.why()}")
 
         return call
+
+    def why(self):
+        """AnyACL's sentence about the last error of this thread."""
+        message = getattr(self.library, "aclGetRecentErrMsg", None) if hasattr(self.library, "aclInit") else None
+        if not message:
+            return ""
+        message.restype = ctypes.c_char_p
+        return ": " + (message() or b"").decode()
 
     def create(self, name, *values):
         """Calls a function whose first argument receives a handle."""
@@ -133,10 +145,14 @@ class AnyACL:
             return None
         if type_ in numbers:
             return numbers[type_](value)
+        if type_ == "char*":
+            return ctypes.c_char_p(value.encode())
         if type_ == "aclDataType":
             return ctypes.c_int(self.CODES[value])
         if type_ == "aclScalar*":
-            return POINTER(library.aclCreateScalar(ctypes.byref(ctypes.c_float(value)), 0))
+            whole = isinstance(value, int)
+            number = ctypes.c_int64(value) if whole else ctypes.c_float(value)
+            return POINTER(library.aclCreateScalar(ctypes.byref(number), self.CODES[torch.int64 if whole else torch.float32]))
         if type_ == "aclBoolArray*":
             return self.array("aclCreateBoolArray", ctypes.c_bool, value)
         if type_ == "aclIntArray*":
@@ -145,7 +161,7 @@ class AnyACL:
             return self.array("aclCreateTensorList", POINTER, [self.argument("aclTensor*", one) for one in value])
         dims, rank = int64s(value.shape), ctypes.c_uint64(value.dim())
         return POINTER(library.aclCreateTensor(
-            dims, rank, self.CODES[value.dtype], int64s(value.stride()), ctypes.c_int64(0), 2, dims, rank,
+            dims, rank, self.CODES[value.dtype], int64s(value.stride()), ctypes.c_int64(0), getattr(value, "format", 2), dims, rank,
             POINTER(value.data_ptr())))
 
     def operator(self, name, *values):
@@ -413,11 +429,12 @@ def copy(tensor):
 # --- Measuring --------------------------------------------------------------------------------------------------------
 def seconds(run, count):
     """Time per call. Threads of the library before are given time to fall asleep, those of this one to wake up."""
+    clock = time.process_time if options.cpu_time else time.perf_counter
     time.sleep(0.003)
     run(1)
-    start = time.perf_counter()
+    start = clock()
     run(count)
-    return (time.perf_counter() - start) / count
+    return (clock() - start) / count
 
 
 def repeat(function):
@@ -430,7 +447,8 @@ def repeat(function):
 
 def error(results, expected):
     """The largest error of all results, as a part of the largest value."""
-    return max(((r.float().view(-1) - e.view(-1)).abs().max() / e.abs().max()).item() for r, e in zip(results, expected))
+    pairs = [(r.double().reshape(-1), e.double().reshape(-1)) for r, e in zip(results, expected)]
+    return max(((r - e).abs().max() / e.abs().max().clamp_min(1e-30)).item() for r, e in pairs)
 
 
 def measure_row(operator):
@@ -481,7 +499,7 @@ def main():
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
     print(f"PyTorch {torch.__version__}, oneDNN {'of package onednn' if onednn else 'not usable here'}, "
-          f"{options.threads} threads each, median of {options.samples} samples\n")
+          f"{options.threads} threads each{', processor time' if options.cpu_time else ''}, median of {options.samples} samples\n")
     print("| operator | shape | dtype | AnyACL us | PyTorch us | oneDNN us | best peer / AnyACL | |")
     print("|---|---|---|---:|---:|---:|---:|---|")
     ratios, wrong = {}, 0

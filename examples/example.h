@@ -74,6 +74,9 @@ class FloatTensor {
     return values;
   }
 
+  void* memory() const { return memory_; }
+  size_t count() const { return count_; }
+
   aclTensor* tensor = nullptr;
 
  private:

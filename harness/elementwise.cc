@@ -51,7 +51,7 @@ struct Layout {
   }
 
   const Elementwise& row;
-  std::vector<int> operands, scalars, attributes, ignored;
+  Checked<int> operands, scalars, attributes, ignored;
   int out = -1;
   bool in_place;
 };
@@ -65,7 +65,7 @@ struct OperandType {
 };
 
 // The dtype operands are computed in, for a result of dtype `out`.
-DType ComputedOf(const Elementwise& row, const std::vector<OperandType>& operands, const std::vector<bool>& decides, DType out) {
+DType ComputedOf(const Elementwise& row, const std::vector<OperandType>& operands, const Checked<bool>& decides, DType out) {
   if (row.decides == Decides::kTruth) return DType::kBool;
   if (row.decides == Decides::kFloat) return DType::kF32;
   if (row.decides == Decides::kResult) return out;
@@ -109,7 +109,7 @@ void Oracle(HostCall& call) {
   Host& out = call.Out(args[layout.out].name);
   Point p{.call = call, .computed = DType::kUndefined, .result = out.dtype};
   std::vector<OperandType> types;
-  std::vector<bool> decides;
+  Checked<bool> decides;
   std::vector<const Host*> tensors;
   for (size_t k = 0; k < layout.operands.size(); ++k) {
     const contract::Arg& arg = args[layout.operands[k]];
@@ -222,7 +222,7 @@ class Sampler {
     std::vector<TestArg> args(op_.contract.args().size());
     std::vector<const Dims*> shapes;
     std::vector<OperandType> operands;
-    std::vector<bool> decides;
+    Checked<bool> decides;
     for (size_t k = 0; k < layout_.operands.size(); ++k) {
       const int arg = layout_.operands[k];
       const bool given = !(absent >> k & 1);
@@ -330,7 +330,7 @@ class Sampler {
   // All pairs of dtypes of the first two tensors, with and without dims; every dtype of a result.
   void Pairs() {
     const size_t n = layout_.operands.size();
-    std::vector<size_t> tensors;
+    Checked<size_t> tensors;
     for (size_t k = 0; k < n; ++k) {
       if (!types_[k].empty()) tensors.push_back(k);
     }

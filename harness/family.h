@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <random>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,13 +43,37 @@ Real UlpOf(DType dtype, Real value);
 void EncodeNumber(DType dtype, Number value, unsigned char* element);  // Rounded first
 Number DecodeNumber(DType dtype, const unsigned char* element);
 
+// What an oracle of this thread may still do, in elements touched; it throws TooMuchWork when nothing is left.
+extern constinit thread_local int64_t oracle_steps_left __attribute__((tls_model("initial-exec")));
+struct TooMuchWork : std::runtime_error {
+  TooMuchWork() : std::runtime_error("too much work") {}
+};
+
+// A vector that nobody leaves: what lies outside throws. Oracles are written for the calls of tests, but the calls of users
+// are verified with them too.
+template <class T>
+class Checked : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+  Checked(std::vector<T> values) : std::vector<T>(std::move(values)) {}  // NOLINT: it is one
+
+  decltype(auto) operator[](int64_t i) { return this->at(Step(i)); }
+  decltype(auto) operator[](int64_t i) const { return this->at(Step(i)); }
+
+ private:
+  static size_t Step(int64_t i) {
+    if (--oracle_steps_left < 0) throw TooMuchWork();
+    return static_cast<size_t>(i);
+  }
+};
+
 // A tensor on the host, row-major.
 struct Host {
   DType dtype = DType::kUndefined;
   Dims dims;
-  std::vector<Number> values;
+  Checked<Number> values;
   // Outputs only: how far the result may be off, beside Limits::ulps. Empty: not at all.
-  std::vector<Real> slack = {};
+  Checked<Real> slack = {};
   // Outputs only: the dtype the result is computed in, if not its own; its ulps count then.
   DType computed = DType::kUndefined;
 
@@ -58,8 +83,8 @@ struct Host {
   Real real(int64_t i) const { return values[i].real(); }
   // Element of a tensor that is broadcast to `to`, at the row-major index i of that.
   Number Broadcast(const Dims& to, int64_t i) const;
-  int64_t Index(std::span<const int64_t> at) const;        // row-major
-  std::vector<int64_t> Position(int64_t index) const;
+  int64_t Index(std::span<const int64_t> at) const;  // row-major
+  Checked<int64_t> Position(int64_t index) const;
 };
 
 // Where the numbers of an input come from.
@@ -155,9 +180,9 @@ class HostCall {
   int64_t Int(const char* arg) const;
   double Real(const char* arg) const;
   bool Flag(const char* arg) const;
-  const std::vector<int64_t>& Ints(const char* arg) const;
-  std::vector<bool> Bools(const char* arg) const;
-  const std::vector<float>& Floats(const char* arg) const;
+  Checked<int64_t> Ints(const char* arg) const;
+  Checked<bool> Bools(const char* arg) const;
+  Checked<float> Floats(const char* arg) const;
   const std::string& Text(const char* arg) const;
   // To be filled with exact values; they are rounded when compared. Left alone (and so is the tensor) when null.
   Host& Out(const char* arg, int item = 0);
@@ -189,6 +214,27 @@ struct Subject {
   void (*oracle)(HostCall& call);
   Limits limits = {};
 };
+
+// How an element compares with what the oracle says.
+struct Error {
+  bool close = true;
+  Real ulps = 0;      // of the output's dtype; of whole numbers the difference itself
+  Real of_bound = 0;  // of what the limits allow; more than 1 is wrong
+};
+Error ErrorOf(const Host& expected, int64_t i, Number got, const Limits& limits);
+std::string Describe(const Host& expected, int64_t i, Number got, const Error& error);
+
+// How an output, dense in memory, compares with what the oracle says.
+struct Comparison {
+  std::string problem = {};  // why it could not be compared; else empty
+  int64_t elements = 0;
+  int64_t wrong = 0;
+  int64_t first_wrong = -1;
+  int64_t largest = -1;      // the element that is most ulps off
+  Error error = {};          // there
+  Real of_bound = 0;         // the largest one
+};
+Comparison Compare(const Host& expected, std::span<const unsigned char> elements, const Limits& limits);
 
 // Every subject; harness/families/<family>.cc has those of a family.
 std::span<const Subject> SubjectsOf(std::string_view family);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "harness/elementwise.h"
+#include "harness/philox.h"
 
 namespace anyacl::harness {
 namespace {
@@ -74,7 +75,7 @@ Real TailSize(const Point& p, Real result) {
 
 std::vector<Elementwise> Forward() {
   const DType f32 = DType::kF32;
-  const std::vector<Real> plain = {0.01L, -0.5L, 2, 0};
+  const Checked<Real> plain = {0.01L, -0.5L, 2, 0};
   return {
       {.name = "Relu", .of = [](const Point& p) { return p.whole() ? Number(std::fmax(p.re(0), Real{0})) : Number(Positive(p.re(0))); },
        .ulps = 0},
@@ -265,7 +266,7 @@ void PreluBackwardOracle(HostCall& call) {
   int64_t inner = 1;
   for (int axis = 2; axis < x.dims.rank(); ++axis) inner *= x.dims[axis];
   const DType unit = x.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
-  std::vector<Real> size(sums.size());
+  Checked<Real> size(sums.size());
   for (int64_t i = 0; i < x.size(); ++i) {
     const Real gradient = g.Broadcast(x.dims, i).real();
     out[i] = x.real(i) > 0 ? gradient : gradient * SlopeAt(x.dims, weight, i);
@@ -277,6 +278,53 @@ void PreluBackwardOracle(HostCall& call) {
   for (const Real one : size) sums.slack.push_back(2 * UlpOf(unit, one));
 }
 
+// ---- rrelu ----
+
+constexpr int64_t kSeed = 77, kOffset = -5;
+
+void SampleRRelu(Calls& calls) {
+  const bool in_place = calls.op().contract.ArgIndex("out") < 0;
+  const auto add = [&](DType t, const Dims& self, const Dims& noise, bool training, TestArg low, TestArg high, Values values = {}) {
+    std::vector<TestArg> args = {In(t, self, std::move(values)), In(t, noise), std::move(low), std::move(high), Flag(training), Int(kSeed), Int(kOffset)};
+    if (!in_place) args.push_back(Out(t, self));
+    calls.Add(std::move(args));
+  };
+  for (const DType t : calls.TypesOf("self")) {
+    for (const bool training : {true, false}) {
+      add(t, {7, 13}, {7, 13}, training, Num(DType::kF32, 0.125), Num(DType::kF64, 1.0 / 3));
+      add(t, {3, 4, 5}, {3, 4, 5}, training, Num(DType::kI64, 0), Num(DType::kBool, 1), Whole(-1, 1));
+      add(t, {6}, {2, 5}, training, Num(DType::kF16, -0.5), Num(DType::kBF16, 0.5), Hostile());
+      add(t, {}, {1}, training, Num(DType::kF32, 0.25), Num(DType::kF32, 0.25));
+    }
+    add(t, {0, 3}, {2}, true, Num(DType::kF32, 0), Num(DType::kF32, 1));
+  }
+  add(DType::kF32, {1200}, {1300}, true, Num(DType::kF32, 0), Num(DType::kF32, 1));
+}
+
+void RReluOracle(HostCall& call) {
+  const Host &x = call.In("self"), &before = call.In("noise");
+  if (x.size() == 0) return;
+  Host& out = call.Out(call.HasArg("out") ? "out" : "self");
+  const bool wide = x.dtype == DType::kF64;
+  const Real low = call.Scalar("lower").real(), high = call.Scalar("upper").real();
+  const Real error = (std::fabs(low) + std::fabs(high)) * (wide ? 0x1p-51L : 0x1p-22L);
+  const auto unit = [&](uint64_t i) {
+    const auto word = [](uint64_t j) { return PhiloxWord(kSeed, static_cast<uint64_t>(kOffset), j); };
+    if (!wide) return std::ldexp(static_cast<Real>(word(i) & 0x7fffff), -23);
+    return std::ldexp(static_cast<Real>((word(2 * i) | static_cast<uint64_t>(word(2 * i + 1)) << 32) >> 11), -53);
+  };
+  Host* const noise = call.Flag("training") ? &call.Out("noise") : nullptr;
+  if (noise) noise->slack.assign(noise->size(), 0);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const Real slope = noise ? low + unit(static_cast<uint64_t>(i)) * (high - low) : (low + high) / 2, v = x.real(i);
+    out[i] = v > 0 || std::isnan(v) ? v : v * slope;
+    out.slack.push_back(v > 0 || !std::isfinite(v) ? 0 : std::fabs(v) * error);
+    if (noise) (*noise)[i] = v <= 0 ? slope : 1;
+    if (noise) noise->slack[i] = v <= 0 ? error : 0;
+  }
+  for (int64_t i = x.size(); noise && i < noise->size(); ++i) (*noise)[i] = before[i];
+}
+
 }  // namespace
 
 std::span<const Subject> ActivationSubjects() {
@@ -286,6 +334,8 @@ std::span<const Subject> ActivationSubjects() {
     for (const auto& rows : tables) AddSubjects(list, rows);
     list->push_back({"aclnnPrelu", SamplePrelu, PreluOracle, {.ulps = 0.5}});
     list->push_back({"aclnnPreluBackward", SamplePreluBackward, PreluBackwardOracle, {.ulps = 0.5}});
+    list->push_back({"aclnnRReluWithNoise", SampleRRelu, RReluOracle, {.ulps = 0.5}});
+    list->push_back({"aclnnInplaceRReluWithNoise", SampleRRelu, RReluOracle, {.ulps = 0.5}});
     list->push_back({"aclnnThresholdBackward", SampleThresholdBackward, ThresholdBackwardOracle, {.ulps = 0}});
     return list;
   }();

@@ -9,14 +9,14 @@
 namespace anyacl::harness {
 namespace {
 
-using At = std::vector<int64_t>;
+using At = Checked<int64_t>;
 
 // --- Index, IndexPutImpl -------------------------------------------------------------------------
 
 // An index tensor or a mask as the list of coordinates it names on the dims from `axis` on.
 struct Named {
   int axis;
-  std::vector<std::vector<int64_t>> coordinates;  // per dim, one per place
+  Checked<Checked<int64_t>> coordinates;  // per dim, one per place
   Dims places;
 };
 
@@ -54,7 +54,7 @@ std::vector<Named> NamedBy(HostCall& call, Dims self) {
 // For each element of the result, row-major, the element of self that it stands for; -1: outside of self.
 struct Resolved {
   Dims dims;
-  std::vector<int64_t> from;
+  Checked<int64_t> from;
 };
 
 // How many places a mask has is the caller's promise: the shape of `expected`, where that is known.
@@ -62,7 +62,7 @@ Resolved Resolve(HostCall& call, const Host& self_host, const Dims* expected) {
   Host self = self_host;
   const std::vector<Named> list = NamedBy(call, self.dims);
   if (self.dims.rank() == 0 && !list.empty()) self.dims = {1};
-  std::vector<int> covered;
+  Checked<int> covered;
   int rank = 0;
   for (const Named& named : list) {
     for (size_t d = 0; d < named.coordinates.size(); ++d) covered.push_back(named.axis + static_cast<int>(d));
@@ -115,7 +115,7 @@ Resolved Resolve(HostCall& call, const Host& self_host, const Dims* expected) {
 TestArg Hole(DType t) { return In(t, {0}); }
 // A mask of `dims` with the given elements set.
 TestArg Mask(const Dims& dims, const At& set) {
-  std::vector<Number> bits(static_cast<size_t>(Numel(dims)));
+  Checked<Number> bits(static_cast<size_t>(Numel(dims)));
   for (const int64_t i : set) bits[static_cast<size_t>(i)] = 1;
   return In(DType::kBool, dims, Given(bits));
 }
@@ -212,7 +212,7 @@ void OracleIndexPut(HostCall& call) {
   if (!names) return;
   const Dims& values = call.In("values").dims;
   const Resolved resolved = Resolve(call, self, values == Dims{1} || values.rank() == 0 ? nullptr : &values);
-  std::vector<Real> magnitude(static_cast<size_t>(self.size())), hits(magnitude.size());
+  Checked<Real> magnitude(static_cast<size_t>(self.size())), hits(magnitude.size());
   for (size_t i = 0; i < resolved.from.size(); ++i) {
     const int64_t to = resolved.from[i];
     if (to < 0) continue;
@@ -312,8 +312,8 @@ void SampleRepeatTensor(Calls& calls) {
 }
 
 // Which item each place is; -1 behind the last.
-std::vector<int64_t> ItemsAt(const Host& repeats, int64_t items, int64_t places) {
-  std::vector<int64_t> result;
+Checked<int64_t> ItemsAt(const Host& repeats, int64_t items, int64_t places) {
+  Checked<int64_t> result;
   for (int64_t i = 0; i < items; ++i) {
     const int64_t count = static_cast<int64_t>(repeats.real(repeats.size() == 1 ? 0 : i));
     for (int64_t k = 0; k < count && static_cast<int64_t>(result.size()) < places; ++k) result.push_back(i);
@@ -327,7 +327,7 @@ void OracleRepeat(HostCall& call) {
   if (!call.HasArg("dim")) self.dims = {self.size()};
   const int64_t dim_arg = call.HasArg("dim") ? call.Int("dim") : 0;
   const size_t dim = static_cast<size_t>(dim_arg < 0 ? dim_arg + self.dims.rank() : dim_arg);
-  const std::vector<int64_t> items = ItemsAt(call.In("repeats"), self.dims[static_cast<int>(dim)], call.Int("outputSize"));
+  const Checked<int64_t> items = ItemsAt(call.In("repeats"), self.dims[static_cast<int>(dim)], call.Int("outputSize"));
   for (int64_t i = 0; i < out.size(); ++i) {
     At at = out.Position(i);
     at[dim] = items[static_cast<size_t>(at[dim])];
@@ -337,7 +337,7 @@ void OracleRepeat(HostCall& call) {
 void OracleRepeatTensor(HostCall& call) {
   const Host& repeats = call.In("repeats");
   Host& out = call.Out("out");
-  const std::vector<int64_t> items = ItemsAt(repeats, repeats.size(), out.size());
+  const Checked<int64_t> items = ItemsAt(repeats, repeats.size(), out.size());
   for (int64_t i = 0; i < out.size(); ++i) out[i] = static_cast<Real>(std::max<int64_t>(0, items[static_cast<size_t>(i)]));
 }
 
@@ -358,7 +358,7 @@ void OracleRepeatGrad(HostCall& call) {
   Host sums{out.dtype, grad.dims, {}};
   sums.dims[axis] = 1;
   sums.dims[axis] = repeats.size() > 1 ? repeats.size() : out.size() / Numel(sums.dims);
-  const std::vector<int64_t> items = ItemsAt(repeats, sums.dims[axis], grad.dims[axis]);
+  const Checked<int64_t> items = ItemsAt(repeats, sums.dims[axis], grad.dims[axis]);
   out.values.assign(static_cast<size_t>(out.size()), 0);
   out.slack.assign(static_cast<size_t>(out.size()), 0);
   for (int64_t i = 0; i < grad.size(); ++i) {

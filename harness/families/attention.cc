@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/family.h"
+#include "harness/philox.h"
 
 namespace anyacl::harness {
 namespace {
@@ -178,8 +179,8 @@ class Net {
   }
 
   // Scores of one query; -inf where a position takes no part.
-  std::vector<Bound> Scores(int64_t b, int64_t n, int64_t i) const {
-    std::vector<Bound> scores(Keys(b));
+  Checked<Bound> Scores(int64_t b, int64_t n, int64_t i) const {
+    Checked<Bound> scores(Keys(b));
     for (int64_t j = 0; j < Keys(b); ++j) {
       if (!TakesPart(b, n, i, j)) {
         scores[j].value = -kInfinity;
@@ -214,7 +215,7 @@ class Net {
   const Host *query, *key, *value, *pse, *mask, *drop, *query_rope, *key_rope;
   std::string layout;
   int64_t heads, key_heads, width, v_width, sequences, key_sequences, q_tokens = 0, k_tokens = 0, pse_type, mode;
-  std::vector<int64_t> q_ends, k_ends;
+  Checked<int64_t> q_ends, k_ends;
   Real scale, keep;
 
  private:
@@ -223,21 +224,6 @@ class Net {
       if (call.HasArg(name) && call.Has(name) && Numel(call.In(name).dims) > 0) return &call.In(name);
     }
     return nullptr;
-  }
-
-  // docs/numerics.md
-  static uint32_t PhiloxWord(uint64_t seed, uint64_t offset, uint64_t index) {
-    uint32_t c[4] = {static_cast<uint32_t>(index / 4), static_cast<uint32_t>(index / 4 >> 32), static_cast<uint32_t>(offset), static_cast<uint32_t>(offset >> 32)};
-    uint32_t k[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
-      const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(b), static_cast<uint32_t>(a >> 32) ^ c[3] ^ k[1],
-                                static_cast<uint32_t>(a)};
-      std::memcpy(c, next, sizeof c);
-      k[0] += 0x9E3779B9;
-      k[1] += 0xBB67AE85;
-    }
-    return c[index % 4];
   }
 };
 
@@ -264,7 +250,7 @@ void OracleForward(HostCall& call) {
     for (int64_t n = 0; n < net.heads; ++n) {
       for (int64_t i = 0; i < net.Queries(b); ++i) {
         if (keys == 0) continue;
-        const std::vector<Bound> scores = net.Scores(b, n, i);
+        const Checked<Bound> scores = net.Scores(b, n, i);
         Real most = -kInfinity, worst = 0, sum = 0;
         for (const Bound& s : scores) {
           most = std::max(most, s.value);
@@ -313,7 +299,7 @@ void OracleBackward(HostCall& call) {
     const Real terms = static_cast<Real>(net.Keys(b) + net.Queries(b) * net.heads * net.sequences + 8);
     for (int64_t n = 0; n < net.heads; ++n) {
       for (int64_t i = 0; i < net.Queries(b); ++i) {
-        const std::vector<Bound> scores = net.Scores(b, n, i);
+        const Checked<Bound> scores = net.Scores(b, n, i);
         Real delta = 0;
         for (int64_t e = 0; e < net.v_width; ++e) {
           delta += dy.real(net.QueryPlace(dy, b, n, i, e, net.v_width)) * out.real(net.QueryPlace(out, b, n, i, e, net.v_width));
@@ -367,8 +353,8 @@ struct Case {
   int64_t pse_type = 1;
   double keep = 1;
   bool drop_mask = false;
-  std::vector<int64_t> q_ends = {}, k_ends = {};
-  std::vector<int64_t> prefix = {};
+  Checked<int64_t> q_ends = {}, k_ends = {};
+  Checked<int64_t> prefix = {};
   int64_t rope = 0;
   const char* stats = "";
   int64_t key_batch = 0;  // if not the same
@@ -407,7 +393,7 @@ std::vector<Case> Cases() {
   cases.push_back({.of = {"BNSD", 3, 2, 2, 5, 8, 4, 6}, .key_batch = 1});
   cases.push_back({.of = {"BNSD", 2, 2, 2, 5, 0, 4, 4}});
   cases.push_back({.of = {"BNSD", 2, 2, 2, 5, 3, 0, 4}});
-  const std::vector<int64_t> q_ends = {2, 4, 4, 6, 8}, k_ends = {3, 3, 7, 9, 10};
+  const Checked<int64_t> q_ends = {2, 4, 4, 6, 8}, k_ends = {3, 3, 7, 9, 10};
   const auto tnd = [&](Case c) {
     c.of.layout = "TND";
     c.of.batch = 1;
@@ -425,7 +411,7 @@ std::vector<Case> Cases() {
   tnd({.of = {"", 0, 2, 2, 8, 10, 4, 4}, .keep = 0.6, .drop_mask = true});
   tnd({.of = {"", 0, 2, 1, 130, 250, 4, 4}, .mask = "small", .mode = 3, .q_ends = {100, 130}, .k_ends = {120, 250}, .large = true});
   tnd({.of = {"", 0, 4, 2, 8, 10, 5, 3}, .mask = "SS", .rope = 2, .bf16 = true});
-  std::vector<int64_t> many;
+  Checked<int64_t> many;
   for (int64_t i = 1; i <= 40; ++i) many.push_back(i);
   tnd({.of = {"", 0, 1, 1, 40, 40, 3, 3}, .q_ends = many, .k_ends = many});
   return cases;
@@ -459,8 +445,8 @@ Dims DimsOf(const Case& c, bool keys, int64_t width) {
 }
 
 // Tokens of a sequence, by sequence.
-std::vector<int64_t> Counts(const std::vector<int64_t>& ends) {
-  std::vector<int64_t> counts;
+Checked<int64_t> Counts(const Checked<int64_t>& ends) {
+  Checked<int64_t> counts;
   for (size_t i = 0; i < ends.size() && ends[i] > 0; ++i) counts.push_back(ends[i] - (i > 0 ? ends[i - 1] : 0));
   return counts;
 }

@@ -15,7 +15,7 @@ constexpr int64_t kIgnored = -100;
 
 // Classes of samples; some are ignored, some do not exist.
 Values ClassesBelow(int64_t classes, bool hostile) {
-  std::vector<Number> given;
+  Checked<Number> given;
   for (int64_t i = 0; i < 13; ++i) given.push_back(static_cast<Real>((i * 7 + 3) % classes));
   given[4] = given[9] = 1;  // ignored where that is 1
   if (hostile) {

@@ -9,7 +9,7 @@
 namespace anyacl::harness {
 namespace {
 
-using At = std::vector<int64_t>;
+using At = Checked<int64_t>;
 
 void SampleSelf(Calls& calls) {
   for (DType t : calls.TypesOf("selfRef")) {

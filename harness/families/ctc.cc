@@ -20,10 +20,10 @@ Real UnitOf(DType t) { return std::ldexp(Real{1}, t == DType::kF64 ? -52 : -23);
 // One sample of a call: probabilities of its classes at its times, and its states.
 struct Chain {
   int64_t steps = 0, classes = 0;
-  std::vector<int64_t> states = {};
-  std::vector<Real> p = {};      // [steps, classes]
-  std::vector<Real> alpha = {};  // [steps, states]
-  std::vector<Real> beta = {};
+  Checked<int64_t> states = {};
+  Checked<Real> p = {};      // [steps, classes]
+  Checked<Real> alpha = {};  // [steps, states]
+  Checked<Real> beta = {};
 
   int64_t count() const { return static_cast<int64_t>(states.size()); }
   Real Of(int64_t t, int64_t s) const { return states[s] >= 0 && states[s] < classes ? p[t * classes + states[s]] : 0; }
@@ -88,16 +88,16 @@ struct Batch {
   }
 
   int64_t blank, samples = 0, steps = 0, classes = 0;
-  std::vector<Chain> chains = {};
+  Checked<Chain> chains = {};
 };
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
 struct Case {
   int64_t steps, classes, blank;
-  std::vector<int64_t> times;
-  std::vector<int64_t> labels;
-  std::vector<Number> targets;  // by rows of the longest, or one behind the other
+  Checked<int64_t> times;
+  Checked<int64_t> labels;
+  Checked<Number> targets;  // by rows of the longest, or one behind the other
   bool rows;
 };
 
@@ -135,7 +135,7 @@ void SampleCtc(Calls& calls) {
     add(Cases()[4], t, DType::kI64, false, false, true);
   }
   for (DType label : calls.TypesOf("targets")) add(Cases()[1], DType::kF32, label, false, true, false);
-  const Case many = {3, 3, 0, std::vector<int64_t>(300, 3), std::vector<int64_t>(300, 1), {1, 2}, false};
+  const Case many = {3, 3, 0, Checked<int64_t>(300, 3), Checked<int64_t>(300, 1), {1, 2}, false};
   add(many, DType::kF32, DType::kI64, false, false, false);
   calls.Add({In(DType::kF32, {3, 0, 4}), In(DType::kI64, {0}), Ints({}), Ints({}), Int(0), Flag(false), Out(DType::kF32, {0}), Out(DType::kF32, {0, 3, 1})});
 }
@@ -183,7 +183,7 @@ void SampleCtcBackward(Calls& calls) {
     add(Cases()[0], t, DType::kI64, true, Given({kInf, 2}), 0);
   }
   for (DType label : calls.TypesOf("targets")) add(Cases()[1], DType::kF32, label, false, Between(4, 6), 0);
-  const Case many = {3, 3, 0, std::vector<int64_t>(300, 3), std::vector<int64_t>(300, 1), {1, 2}, false};
+  const Case many = {3, 3, 0, Checked<int64_t>(300, 3), Checked<int64_t>(300, 1), {1, 2}, false};
   add(many, DType::kF32, DType::kI64, false, Between(1, 3), 0);
   const DType t = DType::kF32;
   calls.Add({In(t, {0}), In(t, {3, 0, 4}), In(DType::kI64, {0}), Ints({}), Ints({}), In(t, {0}), In(t, {0, 3, 1}), Int(0), Flag(false), Out(t, {3, 0, 4})});

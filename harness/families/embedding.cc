@@ -40,7 +40,7 @@ void OracleDense(HostCall& call) {
   const Host &grad = call.In("grad"), &indices = call.In("indices");
   Host& out = call.Out("out");
   const int64_t width = out.dims[1];
-  std::vector<Real> hits(static_cast<size_t>(out.dims[0])), magnitude(static_cast<size_t>(out.size()));
+  Checked<Real> hits(static_cast<size_t>(out.dims[0])), magnitude(static_cast<size_t>(out.size()));
   out.values.assign(static_cast<size_t>(out.size()), 0);
   for (int64_t i = 0; i < indices.size(); ++i) {
     const auto row = static_cast<int64_t>(std::trunc(indices.real(i)));
@@ -64,7 +64,7 @@ struct Bag {
   DType t = DType::kF32;
   DType index = DType::kI64;
   DType offset = DType::kI64;
-  std::vector<Number> offsets = {0, 2, 2, 5};
+  Checked<Number> offsets = {0, 2, 2, 5};
   int64_t mode = 0;
   int64_t padding = -1;
   bool scales = false;

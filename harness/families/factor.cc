@@ -29,7 +29,7 @@ Number Nan(DType t) { return IsComplexType(t) ? Number(kNan, kNan) : Number(kNan
 
 struct Matrix {
   int64_t rows = 0, columns = 0;
-  std::vector<Number> of = {};
+  Checked<Number> of = {};
   Matrix(int64_t rows, int64_t columns) : rows(rows), columns(columns), of(rows * columns) {}
   Number& operator()(int64_t i, int64_t j) { return of[i * columns + j]; }
   const Number& operator()(int64_t i, int64_t j) const { return of[i * columns + j]; }
@@ -109,7 +109,7 @@ Number Eliminate(Matrix a, Matrix* right) {
 // Random numbers, larger on the diagonal: no matrix of them is near to a singular one.
 Values Dominant(Calls& calls, const Dims& dims, DType t) {
   const int64_t n = dims[dims.rank() - 1];
-  std::vector<Number> given;
+  Checked<Number> given;
   const auto number = [&] { return static_cast<Real>(calls.random()() >> 11) * 0x1p-53L * 2 - 1; };
   for (int64_t i = 0; i < Numel(dims); ++i) {
     const bool diagonal = i % (n * n) % (n + 1) == 0;
@@ -352,7 +352,7 @@ void SampleSvd(Calls& calls) {
   }
 }
 
-std::string WrongSvd(const Matrix& a, const std::vector<Real>& sigma, const Matrix* u, const Matrix* v, Real unit) {
+std::string WrongSvd(const Matrix& a, const Checked<Real>& sigma, const Matrix* u, const Matrix* v, Real unit) {
   const int64_t k = static_cast<int64_t>(sigma.size());
   const Real close = 16 * static_cast<Real>(std::max(a.rows, a.columns)) * unit;
   // The squares of all of them, and the sum of their fourth powers, follow from the matrix alone.
@@ -384,7 +384,7 @@ std::string CheckSvd(HostCall& call) {
   const int64_t k = sigma.dims[sigma.dims.rank() - 1];
   for (int64_t i = 0; i < CountOf(input); ++i) {
     const Matrix a = MatrixAt(input, i), left = vectors ? MatrixAt(u, i) : Matrix(0, 0), right = vectors ? MatrixAt(v, i) : Matrix(0, 0);
-    std::vector<Real> values;
+    Checked<Real> values;
     bool all_nan = true;
     for (int64_t j = 0; j < k; ++j) {
       const Number one = sigma[i * k + j];

@@ -40,7 +40,7 @@ void SampleNonzero(Calls& calls) {
 void OracleNonzero(HostCall& call) {
   const Host& self = call.In("self");
   Host& out = call.Out("out");
-  std::vector<std::vector<int64_t>> found;
+  Checked<Checked<int64_t>> found;
   for (int64_t i = 0; i < self.size(); ++i) {
     if (Rounded(DType::kBool, self[i]) != Number(0)) found.push_back(self.Position(i));
   }
@@ -109,7 +109,7 @@ void OracleUnique(HostCall& call) {
   const int rank = self.dims.rank();
   const int axis = flat ? 0 : static_cast<int>(call.Int("dim") < 0 ? call.Int("dim") + rank : call.Int("dim"));
   // The elements of each slice, row-major.
-  std::vector<std::vector<int64_t>> slices(flat ? self.size() : self.dims[axis]);
+  Checked<Checked<int64_t>> slices(flat ? self.size() : self.dims[axis]);
   for (int64_t i = 0; i < self.size(); ++i) slices[flat ? i : self.Position(i)[axis]].push_back(i);
   const auto equal = [&](size_t a, size_t b) {
     for (size_t i = 0; i < slices[a].size(); ++i) {
@@ -127,12 +127,12 @@ void OracleUnique(HostCall& call) {
     }
     return false;
   };
-  std::vector<size_t> order(slices.size());
+  Checked<size_t> order(slices.size());
   std::iota(order.begin(), order.end(), size_t{0});
   if (!runs) std::stable_sort(order.begin(), order.end(), before);
-  std::vector<size_t> first;
-  std::vector<Number> count;
-  std::vector<Number> group(slices.size());
+  Checked<size_t> first;
+  Checked<Number> count;
+  Checked<Number> group(slices.size());
   for (size_t j = 0; j < order.size(); ++j) {
     if (j == 0 || !equal(order[j - 1], order[j])) {
       first.push_back(order[j]);

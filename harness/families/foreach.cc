@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "harness/family.h"
-#include "ops/operators.h"
 
 namespace anyacl::harness {
 namespace {
@@ -100,7 +99,7 @@ std::string BaseOf(std::string_view op) {
 
 // What the lists of an operator are, in the order of its arguments.
 struct Layout {
-  std::vector<int> lists;
+  Checked<int> lists;
   int number = -1;
   int out;
   bool in_place;
@@ -142,7 +141,7 @@ TestArg NumberArg(const Operator& op, const Layout& layout, DType t, Real value)
   const DType wide = IsInteger(t) ? DType::kI64 : DType::kF64;
   if (arg.kind == ArgKind::kScalar) return Num(IsInteger(t) ? DType::kI64 : DType::kF64, value);
   if (arg.kind == ArgKind::kScalarList) {
-    std::vector<Real> values;
+    Checked<Real> values;
     for (size_t i = 0; i < Shapes().size(); ++i) values.push_back(value + static_cast<Real>(i % 2));
     return NumList(wide, values);
   }
@@ -242,18 +241,6 @@ void Oracle(HostCall& call, const Operator& op) {
   }
 }
 
-const std::vector<const Operator*>& ListOperators() {
-  static const auto* const all = [] {
-    auto* const list = new std::vector<const Operator*>;
-    for (const Operator* op : Operators()) {
-      const std::string_view name = op->contract.op();
-      if (name.starts_with("aclnnForeach") && name != "aclnnForeachNorm" && name != "aclnnForeachNonFiniteCheckAndUnscale") list->push_back(op);
-    }
-    return list;
-  }();
-  return *all;
-}
-
 void OracleOfCall(HostCall& call) { Oracle(call, call.op()); }
 
 void SampleNorm(Calls& calls) {
@@ -311,8 +298,10 @@ void OracleUnscale(HostCall& call) {
 std::span<const Subject> ForeachSubjects() {
   static const auto* const subjects = [] {
     auto* const list = new std::vector<Subject>;
-    for (const Operator* op : ListOperators()) {
-      list->push_back({op->contract.op(), Sample, OracleOfCall, {.ulps = Entries().at(BaseOf(op->contract.op())).ulps, .partial = true}});
+    for (const anyacl::Entry& entry : anyacl::Entries()) {
+      const std::string_view name = entry.op;
+      if (!name.starts_with("aclnnForeach") || name == "aclnnForeachNorm" || name == "aclnnForeachNonFiniteCheckAndUnscale") continue;
+      list->push_back({entry.op, Sample, OracleOfCall, {.ulps = Entries().at(BaseOf(entry.op)).ulps, .partial = true}});
     }
     list->push_back({"aclnnForeachNorm", SampleNorm, OracleNorm, {.ulps = 2}});
     list->push_back({"aclnnForeachNonFiniteCheckAndUnscale", SampleUnscale, OracleUnscale});

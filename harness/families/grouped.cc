@@ -22,7 +22,7 @@ int VersionOf(const Operator& op) {
 struct Grouped {
   std::vector<TestArg> x, w, y;
   std::vector<TestArg> bias = {};
-  std::vector<int64_t> list = {};
+  Checked<int64_t> list = {};
   int64_t split = 0, type = -1, list_type = 0;
   bool has_list = false;
 };
@@ -32,7 +32,7 @@ TestArg ListOrNull(const std::vector<TestArg>& tensors) { return tensors.empty()
 TestArg GroupListOf(const Grouped& g, int version) {
   if (!g.has_list) return Null();
   if (version <= 2) return Ints(g.list);
-  std::vector<Number> numbers;
+  Checked<Number> numbers;
   for (const int64_t number : g.list) numbers.push_back(static_cast<Real>(number));
   const int64_t count = static_cast<int64_t>(numbers.size());
   return In(I64, g.list_type == 2 ? Dims{count / 2, 2} : Dims{count}, Given(numbers));
@@ -95,7 +95,7 @@ void SampleGrouped(Calls& calls) {
 struct Range {
   int64_t group, begin, end;
 };
-std::vector<Range> RangesOf(const std::vector<int64_t>& list, int64_t kind, int64_t limit) {
+std::vector<Range> RangesOf(const Checked<int64_t>& list, int64_t kind, int64_t limit) {
   std::vector<Range> ranges;
   int64_t at = 0;
   if (kind == 2) {
@@ -116,10 +116,10 @@ std::vector<Range> RangesOf(const std::vector<int64_t>& list, int64_t kind, int6
   return ranges;
 }
 
-std::vector<int64_t> NumbersOf(HostCall& call) {
+Checked<int64_t> NumbersOf(HostCall& call) {
   if (!call.Has("groupListOptional")) return {};
   if (call.KindOf("groupListOptional") == contract::ArgKind::kIntArray) return call.Ints("groupListOptional");
-  std::vector<int64_t> numbers;
+  Checked<int64_t> numbers;
   for (const Number& number : call.In("groupListOptional").values) numbers.push_back(static_cast<int64_t>(number.real()));
   return numbers;
 }

@@ -10,7 +10,7 @@
 namespace anyacl::harness {
 namespace {
 
-using At = std::vector<int64_t>;
+using At = Checked<int64_t>;
 
 int64_t Wrap(int64_t axis, int rank) { return axis < 0 ? axis + std::max(rank, 1) : axis; }
 int64_t WholeAt(const Host& index, int64_t i) { return static_cast<int64_t>(index.real(i)); }
@@ -72,7 +72,7 @@ class Updates {
     }
     t.magnitude = reduce_ == kMul ? std::abs(t.value) : t.magnitude + std::abs(value);
   }
-  ~Updates() {
+  void Finish() {
     const bool whole = IsInteger(out_.dtype) || out_.dtype == DType::kBool;
     const bool wide = out_.dtype == DType::kF64 || out_.dtype == DType::kC128;
     for (int64_t i = 0; i < out_.size(); ++i) {
@@ -97,7 +97,7 @@ class Updates {
   Host& out_;
   Reduce reduce_;
   bool include_;
-  std::vector<Target> targets_;
+  Checked<Target> targets_;
 };
 
 // --- reading -------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ void SampleScatter(Calls& calls) {
     if (!in_place) args.push_back(Out(t, self));
     return calls.Add(args);
   };
-  const std::vector<int64_t> reductions = kReduce ? std::vector<int64_t>{0, 1, 2, 3, 4, 5} : std::vector<int64_t>{1};
+  const Checked<int64_t> reductions = kReduce ? Checked<int64_t>{0, 1, 2, 3, 4, 5} : Checked<int64_t>{1};
   for (DType t : calls.TypesOf(in_place ? "selfRef" : "self")) {
     for (const int64_t reduce : reductions) {
       if (IsComplex(t) && (reduce == kMax || reduce == kMin)) continue;
@@ -289,6 +289,7 @@ void OracleScatter(HostCall& call) {
     at[static_cast<size_t>(dim)] = Place(index, i, self.dims[dim], true);
     if (at[static_cast<size_t>(dim)] >= 0) updates.Add(self.Index(at), value);
   }
+  updates.Finish();
 }
 
 // --- along one axis ------------------------------------------------------------------------------
@@ -328,6 +329,7 @@ void OracleIndexAdd(HostCall& call) {
     at[static_cast<size_t>(dim)] = Place(index, at[static_cast<size_t>(dim)], self.dims[dim], false);
     if (at[static_cast<size_t>(dim)] >= 0) updates.Add(self.Index(at), alpha * source[i]);
   }
+  updates.Finish();
 }
 
 void SampleIndexCopy(Calls& calls) {
@@ -355,18 +357,19 @@ void OracleIndexCopy(HostCall& call) {
     at[static_cast<size_t>(dim)] = Place(call.In("index"), at[static_cast<size_t>(dim)], self.dims[dim], false);
     if (at[static_cast<size_t>(dim)] >= 0) updates.Add(self.Index(at), source[i]);
   }
+  updates.Finish();
 }
 
 template <bool kHostIndex>
 void SampleIndexFill(Calls& calls) {
   const bool in_place = InPlace(calls);
-  const auto add = [&](DType t, const Dims& self, int64_t dim, std::vector<int64_t> places, TestArg value) {
+  const auto add = [&](DType t, const Dims& self, int64_t dim, Checked<int64_t> places, TestArg value) {
     std::vector<TestArg> args = {In(t, self), Int(dim)};
     if (kHostIndex) {
       std::erase_if(places, [&](int64_t i) { return i < -std::max<int64_t>(1, self.rank() ? self[static_cast<int>(Wrap(dim, self.rank()))] : 1) || i > 3; });
       args.push_back(Ints(places));
     } else {
-      std::vector<Number> numbers;
+      Checked<Number> numbers;
       for (const int64_t i : places) numbers.push_back(static_cast<Real>(i));
       const Dims dims = {static_cast<int64_t>(places.size())};
       args.push_back(places.empty() ? In(DType::kI64, dims) : In(t == DType::kF32 ? DType::kI32 : DType::kI64, dims, Given(numbers)));
@@ -400,6 +403,7 @@ void OracleIndexFill(HostCall& call) {
       if (self.Position(i)[static_cast<size_t>(dim)] == place) updates.Add(i, call.Scalar("value"));
     }
   }
+  updates.Finish();
 }
 
 void SamplePut(Calls& calls) {
@@ -417,6 +421,7 @@ void OraclePut(HostCall& call) {
     const int64_t at = Place(call.In("index"), i, self.size(), true);
     if (at >= 0) updates.Add(at, call.In("source")[i]);
   }
+  updates.Finish();
 }
 
 // --- tuples and rows -----------------------------------------------------------------------------
@@ -449,6 +454,7 @@ void OracleTuples(HostCall& call) {
     const int64_t at = Behind(self, call.In("indices"), tuple, rest, false);
     if (at >= 0) updates.Add(at, data[i]);
   }
+  updates.Finish();
 }
 
 void SampleRows(Calls& calls) {
@@ -468,7 +474,7 @@ void OracleRows(HostCall& call) {
   const Host &self = call.In("varRef"), &indices = call.In("indices"), &data = call.In("updates");
   Host& out = call.Out("varRef");
   const int64_t row = self.size() / self.dims[0];
-  std::vector<Real> hits(static_cast<size_t>(self.size()));
+  Checked<Real> hits(static_cast<size_t>(self.size()));
   for (int64_t i = 0; i < data.size(); ++i) {
     const int64_t place = Place(indices, i / row, self.dims[0], false);
     if (place < 0) continue;

@@ -17,7 +17,7 @@ enum { kNone, kMean, kSum };
 // ---- margins --------------------------------------------------------------------------------------------------------
 
 void SampleMargin(Calls& calls) {
-  const auto add = [&](DType t, DType label, const Dims& dims, int reduction, Values scores, std::vector<Number> labels) {
+  const auto add = [&](DType t, DType label, const Dims& dims, int reduction, Values scores, Checked<Number> labels) {
     const bool per_row = reduction == kNone && dims.rank() == 2;
     const Dims out = per_row ? Dims{dims[0]} : reduction == kSum ? Dims{1} : Dims{};
     calls.Add({In(t, dims, std::move(scores)), In(label, dims, Given(std::move(labels))), Int(reduction), Out(t, out), Out(t, dims)});
@@ -47,9 +47,9 @@ void OracleMargin(HostCall& call) {
     if (reduction != kNone) out[0] = reduction == kMean ? kNan : 0;
     return;
   }
-  Real all = 0, most = 0;
+  Real all = 0, most = 0, largest = 8;
   for (int64_t n = 0; n < rows; ++n) {
-    std::vector<int64_t> labels;
+    Checked<int64_t> labels;
     for (int64_t k = 0; k < classes && target.real(n * classes + k) != -1; ++k) {
       const auto label = static_cast<int64_t>(target.real(n * classes + k));
       if (label < 0 || label >= classes) continue;
@@ -61,9 +61,10 @@ void OracleMargin(HostCall& call) {
       for (int64_t i = 0; i < classes; ++i) {
         const Real margin = 1 - (x.real(n * classes + j) - x.real(n * classes + i));
         if (marks.real(n * classes + i) == 0 && margin > 0) sum += margin;
+        if (std::isfinite(margin)) largest = std::fmax(largest, std::fabs(margin));
       }
     }
-    const Real slack = 8 * unit * static_cast<Real>(labels.size());  // differences are below 8
+    const Real slack = largest * unit * static_cast<Real>(labels.size());
     all += sum / static_cast<Real>(classes);
     most += slack;
     if (reduction != kNone) continue;
@@ -138,18 +139,27 @@ void SampleSums(Calls& calls) {
   calls.Add({In(f, {2, 0}), In(whole, {2}), In(f, {2}), Int(3), Int(3), Out(f, {2}), Out(f, {2}), Out(f, {2, 0}), Out(whole, {2}), Out(whole, {2})});
 }
 
+// How far the exponential of a difference is off that was rounded, too.
+Real RoundedExp(Real difference) {
+  const Real exp = std::exp(difference);
+  return exp > 0 && std::isfinite(exp) ? std::fmax(8, std::fabs(difference)) * kUnit * exp : 0;
+}
+
 void OracleSums(HostCall& call) {
   const Host &x = call.In("vocabParallelLogits"), &target = call.In("target"), &most = call.In("globalLogitsMax");
   Host &predicted = call.Out("predictedLogitsOut"), &sum = call.Out("sumExpLogitsOut"), &exp = call.Out("expLogitsOut");
   Host &offset = call.Out("targetOffsetOut"), &mask = call.Out("targetMaskOut");
   const int64_t start = call.Int("vocabStartIndex"), words = call.Int("vocabEndIndex") - start;
   for (int64_t row = 0; row < target.size(); ++row) {
+    Real slack = 0;
     for (int64_t k = 0; k < words; ++k) {
-      exp[row * words + k] = std::exp(x.real(row * words + k) - most.real(row));
-      exp.slack.push_back(8 * kUnit * exp.real(row * words + k));  // the difference, below 8, is rounded too
+      const Real difference = x.real(row * words + k) - most.real(row);
+      exp[row * words + k] = std::exp(difference);
+      exp.slack.push_back(RoundedExp(difference));
       sum[row] += exp[row * words + k];
+      slack += exp.slack.back();
     }
-    sum.slack.push_back(8 * kUnit * sum.real(row));
+    sum.slack.push_back(slack);
     const int64_t place = static_cast<int64_t>(target.real(row)) - start;
     const bool here = place >= 0 && place < words;
     offset[row] = here ? static_cast<Real>(place) : 0;
@@ -183,7 +193,7 @@ void OracleFused(HostCall& call) {
   for (int64_t i = 0; i < out.size(); ++i) {
     const int64_t row = i / x.dims[1];
     out[i] = std::exp(x.real(i) - most.real(row)) / sum.real(row);
-    out.slack.push_back(8 * kUnit * out.real(i));
+    out.slack.push_back(RoundedExp(x.real(i) - most.real(row)) / std::fabs(sum.real(row)));
   }
 }
 

@@ -83,7 +83,7 @@ void SampleEqual(Calls& calls) {
   add(DType::kF32, {2}, Given({1, kNan}), DType::kF32, {2}, Given({1, kNan}));
   add(DType::kF32, {2}, Given({0, -0.0L}), DType::kF32, {2}, Given({-0.0L, 0}));
   add(DType::kC64, {1}, Given({Number(1, 2)}), DType::kC64, {1}, Given({Number(1, 3)}));
-  std::vector<Number> many(70000, 3), late = many;
+  Checked<Number> many(70000, 3), late = many;
   late[69999] = 4;
   add(DType::kI32, {70000}, Given(many), DType::kI32, {70000}, Given(late));
   add(DType::kI32, {70000}, Given(many), DType::kI32, {70000}, Given(many));
@@ -113,7 +113,7 @@ void OracleCross(HostCall& call) {
   const int64_t dim = call.Int("dim");
   const size_t axis = static_cast<size_t>(dim < 0 ? dim + out.dims.rank() : dim + out.dims.rank() - self.dims.rank());
   for (int64_t i = 0; i < out.size(); ++i) {
-    std::vector<int64_t> j = out.Position(i), k = j;
+    Checked<int64_t> j = out.Position(i), k = j;
     j[axis] = (j[axis] + 1) % 3;
     k[axis] = (k[axis] + 2) % 3;
     const int64_t at_j = out.Index(j), at_k = out.Index(k);
@@ -127,7 +127,7 @@ void OracleCross(HostCall& call) {
 
 // ---- Distances ------------------------------------------------------------------------------------------------------
 
-Real NormOf(const std::vector<Real>& d, Real p) {
+Real NormOf(const Checked<Real>& d, Real p) {
   Real sum = 0, most = 0, count = 0;
   for (const Real x : d) {
     if (std::isnan(x)) return kNan;
@@ -161,8 +161,8 @@ void OracleCdist(HostCall& call) {
   const int rank = out.dims.rank();
   const int64_t m = a.dims[a.dims.rank() - 1];
   for (int64_t i = 0; i < out.size(); ++i) {
-    const std::vector<int64_t> at = out.Position(i);
-    std::vector<Real> d;
+    const Checked<int64_t> at = out.Position(i);
+    Checked<Real> d;
     const auto row = [&](const Host& t, int64_t r, int64_t k) {
       int64_t index = 0;
       for (int axis = 0; axis + 2 < t.dims.rank(); ++axis) {
@@ -197,7 +197,7 @@ void OraclePdist(HostCall& call) {
   int64_t next = 0;
   for (int64_t i = 0; i < self.dims[0]; ++i) {
     for (int64_t j = i + 1; j < self.dims[0]; ++j) {
-      std::vector<Real> d;
+      Checked<Real> d;
       for (int64_t k = 0; k < m; ++k) d.push_back(self.real(i * m + k) - self.real(j * m + k));
       out[next++] = NormOf(d, p);
       out.slack.push_back(40 * std::ldexp(out.real(next - 1), -52));
@@ -265,7 +265,7 @@ void OracleAffineGrid(HostCall& call) {
     return static_cast<Real>(2 * i + 1) / static_cast<Real>(n) - 1;
   };
   for (int64_t i = 0; i < out.size(); ++i) {
-    const std::vector<int64_t> at = out.Position(i);
+    const Checked<int64_t> at = out.Position(i);
     const int64_t row = (at[0] * axes + at[axes + 1]) * (axes + 1);
     Real sum = theta.real(row + axes), size = std::fabs(sum);
     for (int64_t k = 0; k < axes; ++k) {  // x runs along the last axis
@@ -318,7 +318,7 @@ void OracleTriangular(HostCall& call) {
       return a.Broadcast(a_dims, (batch * n + i) * n + j);
     };
     // What an error of each known one does to the next, on top of its own rounding.
-    std::vector<bool> known(n, false);
+    Checked<bool> known(n, false);
     for (int64_t step = 0; step < n; ++step) {
       const int64_t i = upper != transpose ? n - 1 - step : step;
       Number sum = b.Broadcast(x.dims, place(i));

@@ -221,7 +221,7 @@ struct Sampler {
   Calls& calls;
   const Loss& loss;
   std::span<const contract::Arg> args;
-  std::vector<int> inputs;
+  Checked<int> inputs;
   int out = -1;
   size_t next = 0;
   static constexpr double betas[] = {0.75, 0, 1.5};
@@ -283,7 +283,7 @@ void Oracle(HostCall& call) {
   for (int i = 1; first_only && i < together.rank(); ++i) rest.push_back(together[i]);
   Host sums = out;
   sums.dims = is_gradient || reduction == kNone || first_only ? rest : Dims();
-  std::vector<Real> size(out.size());
+  Checked<Real> size(out.size());
   for (int64_t i = 0; i < count; ++i) {
     Point p;
     for (const auto& [member, tensor] : operands) p.*member = tensor->Broadcast(together, i).real();

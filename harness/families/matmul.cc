@@ -8,7 +8,7 @@ namespace anyacl::harness {
 namespace {
 
 // Where matrix `index` of an operand begins, whose batch dims are broadcast to `batch`.
-const Number* MatrixAt(const Host& x, const Dims& batch, int64_t index) {
+int64_t MatrixAt(const Host& x, const Dims& batch, int64_t index) {
   int64_t offset = 0, step = x.dims[x.dims.rank() - 1] * x.dims[x.dims.rank() - 2];
   for (int axis = batch.rank() - 1, mine = x.dims.rank() - 3; axis >= 0; --axis, --mine) {
     const int64_t at = index % batch[axis];
@@ -17,7 +17,7 @@ const Number* MatrixAt(const Host& x, const Dims& batch, int64_t index) {
     if (x.dims[mine] != 1) offset += at * step;
     step *= x.dims[mine];
   }
-  return x.values.data() + offset;
+  return offset;
 }
 
 Host AsMatrix(Host x, bool is_row) {
@@ -26,8 +26,8 @@ Host AsMatrix(Host x, bool is_row) {
 }
 
 struct Product {
-  std::vector<Real> value;
-  std::vector<Real> size;  // sum of magnitudes
+  Checked<Real> value;
+  Checked<Real> size;  // sum of magnitudes
 };
 
 Product Multiply(const Host& first, const Host& second, const Dims& batch) {
@@ -35,12 +35,12 @@ Product Multiply(const Host& first, const Host& second, const Dims& batch) {
   const int64_t m = a.dims[a.dims.rank() - 2], k = a.dims[a.dims.rank() - 1], n = b.dims[b.dims.rank() - 1];
   Product product;
   for (int64_t index = 0; index < Numel(batch); ++index) {
-    const Number *left = MatrixAt(a, batch, index), *right = MatrixAt(b, batch, index);
+    const int64_t left = MatrixAt(a, batch, index), right = MatrixAt(b, batch, index);
     for (int64_t row = 0; row < m; ++row) {
       for (int64_t column = 0; column < n; ++column) {
         Real sum = 0, size = 0;
         for (int64_t i = 0; i < k; ++i) {
-          const Real term = left[row * k + i].real() * right[i * n + column].real();
+          const Real term = a.real(left + row * k + i) * b.real(right + i * n + column);
           sum += term;
           size += std::fabs(term);
         }

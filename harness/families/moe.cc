@@ -14,7 +14,7 @@ namespace {
 
 constexpr DType F32 = DType::kF32, F16 = DType::kF16, BF16 = DType::kBF16, I32 = DType::kI32, I64 = DType::kI64, BOOL = DType::kBool;
 constexpr DType kTypes[] = {F32, F16, BF16};
-using Reals = std::vector<Real>;
+using Reals = Checked<Real>;
 
 Reals SoftmaxOf(const Reals& x) {
   const Real most = *std::max_element(x.begin(), x.end());
@@ -26,8 +26,8 @@ Reals SoftmaxOf(const Reals& x) {
 }
 
 // Places of the `count` largest, of equal ones the first.
-std::vector<int64_t> Best(const Reals& values, int64_t count) {
-  std::vector<int64_t> order(values.size());
+Checked<int64_t> Best(const Reals& values, int64_t count) {
+  Checked<int64_t> order(values.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return values[a] > values[b]; });
   order.resize(count);
@@ -38,9 +38,9 @@ std::vector<int64_t> Best(const Reals& values, int64_t count) {
 
 // Numbers far enough apart that no rounding changes their order, and some that are equal.
 Values Apart(std::mt19937_64& random, int64_t rows, int64_t experts) {
-  std::vector<Number> numbers;
+  Checked<Number> numbers;
   for (int64_t r = 0; r < rows; ++r) {
-    std::vector<Number> row;
+    Checked<Number> row;
     for (int64_t e = 0; e < experts; ++e) row.push_back(static_cast<Real>(e / 2 * 2) / 4 - 3);  // pairs are equal
     std::shuffle(row.begin(), row.end(), random);
     numbers.insert(numbers.end(), row.begin(), row.end());
@@ -81,7 +81,7 @@ void OracleTop(HostCall& call) {
   for (int64_t r = 0; r < rows; ++r) {
     Reals row;
     for (int64_t e = 0; e < experts; ++e) row.push_back(x.real(r * experts + e));
-    const std::vector<int64_t> best = Best(row, k);
+    const Checked<int64_t> best = Best(row, k);
     Reals chosen = SoftmaxOf(row);
     if (call.HasArg("softmaxResultOutOptional") && call.Has("softmaxResultOutOptional")) {
       Host& all = call.Out("softmaxResultOutOptional");
@@ -104,7 +104,7 @@ void OracleTop(HostCall& call) {
 
 void SampleGrouped(Calls& calls) {
   const auto add = [&](DType t, int64_t rows, int64_t experts, int64_t k, int64_t best, int64_t groups, int64_t select, int64_t norm, bool bias, bool flag) {
-    std::vector<Number> biases;
+    Checked<Number> biases;
     for (int64_t e = 0; e < experts; ++e) biases.push_back(static_cast<Real>(e * 7 % 5) - 2);
     calls.Add({In(t, {rows, experts}, Apart(calls.random(), rows, experts)), bias ? In(t, {experts}, Given(biases)) : Null(), Int(k), Int(best), Int(groups),
                Int(select), Int(0), Int(norm), Flag(flag), RealArg(2.5), RealArg(1e-3), Out(t, {rows, k}), Out(I32, {rows, k}), flag ? Out(F32, {rows, experts}) : Null()});
@@ -144,11 +144,11 @@ void OracleGrouped(HostCall& call) {
       std::sort(members.rbegin(), members.rend());
       group_scores.push_back(call.Int("groupSelectMode") == 1 ? members[0] + members[1] : members[0]);
     }
-    const std::vector<int64_t> kept = Best(group_scores, call.Int("kGroup"));
+    const Checked<int64_t> kept = Best(group_scores, call.Int("kGroup"));
     for (int64_t e = 0; e < experts; ++e) {
       if (std::find(kept.begin(), kept.end(), e / size) == kept.end()) by[e] = -1e30L;
     }
-    const std::vector<int64_t> best = Best(by, k);
+    const Checked<int64_t> best = Best(by, k);
     Real sum = static_cast<Real>(call.Real("eps"));
     for (const int64_t e : best) sum += n[e];
     for (int64_t c = 0; c < k; ++c) {
@@ -162,16 +162,16 @@ void OracleGrouped(HostCall& call) {
 // ---- routing ----
 
 // Places in the stable order of ids.
-std::vector<int64_t> OrderOf(const Host& ids) {
-  std::vector<int64_t> order;
+Checked<int64_t> OrderOf(const Host& ids) {
+  Checked<int64_t> order;
   for (int64_t i = 0; i < ids.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return ids.real(a) < ids.real(b); });
   return order;
 }
 // Where every place comes in it.
-std::vector<int64_t> RanksOf(const Host& ids) {
-  const std::vector<int64_t> order = OrderOf(ids);
-  std::vector<int64_t> ranks(order.size());
+Checked<int64_t> RanksOf(const Host& ids) {
+  const Checked<int64_t> order = OrderOf(ids);
+  Checked<int64_t> ranks(order.size());
   for (size_t i = 0; i < order.size(); ++i) ranks[order[i]] = static_cast<int64_t>(i);
   return ranks;
 }
@@ -197,7 +197,7 @@ void OracleInit(HostCall& call) {
   const Host &x = call.In("x"), &row = call.In("rowIdx"), &ids = call.In("expertIdx");
   Host &out = call.Out("expandedXOut"), &ranks = call.Out("expandedRowIdxOut"), &sorted = call.Out("expandedExpertIdxOut");
   for (Number& rank : ranks.values) rank = -1;  // of rows that are not named
-  const std::vector<int64_t> order = OrderOf(ids);
+  const Checked<int64_t> order = OrderOf(ids);
   for (size_t i = 0; i < order.size(); ++i) {
     const int64_t name = static_cast<int64_t>(row.real(order[i]));
     sorted[static_cast<int64_t>(i)] = ids[order[i]];
@@ -228,8 +228,8 @@ void OracleInit2(HostCall& call) {
   Host &out = call.Out("expandedXOut"), &ranks = call.Out("expandedRowIdxOut");
   const int64_t k = ids.dims[1], experts = call.Int("expertNumOptional"), capacity = call.Int("expertCapacityOptional"), flag = call.Int("expertTokensCountOrCumsumFlagOptional");
   const bool padded = call.Int("dropPadModeOptional") == 1;
-  const std::vector<int64_t> places = RanksOf(ids);
-  std::vector<int64_t> counts(experts);
+  const Checked<int64_t> places = RanksOf(ids);
+  Checked<int64_t> counts(experts);
   for (int64_t f = 0; f < ids.size(); ++f) {
     const int64_t id = static_cast<int64_t>(ids.real(f));
     const bool known = id >= 0 && id < experts;
@@ -265,7 +265,7 @@ void SamplePermute(Calls& calls) {
 void OraclePermute(HostCall& call) {
   const Host &tokens = call.In("tokens"), &ids = call.In("indices");
   Host &out = call.Out("permuteTokensOut"), &sorted = call.Out("sortedIndicesOut");
-  const std::vector<int64_t> places = RanksOf(ids);
+  const Checked<int64_t> places = RanksOf(ids);
   const int64_t k = ids.size() / tokens.dims[0];
   for (int64_t f = 0; f < ids.size(); ++f) {
     sorted[f] = static_cast<Real>(places[f]);

@@ -10,7 +10,7 @@
 namespace anyacl::harness {
 namespace {
 
-using At = std::vector<int64_t>;
+using At = Checked<int64_t>;
 
 // out[at] = source(at) for every position.
 void Fill(Host& out, const std::function<Number(const At&)>& source) {
@@ -192,8 +192,8 @@ void OracleSliceV2(HostCall& call) {
 }
 
 void SampleStridedSlice(Calls& calls) {
-  const auto add = [&](DType t, Dims in, std::vector<int64_t> begin, std::vector<int64_t> end, std::vector<int64_t> strides,
-                       std::vector<int64_t> masks, Dims out) {
+  const auto add = [&](DType t, Dims in, Checked<int64_t> begin, Checked<int64_t> end, Checked<int64_t> strides,
+                       Checked<int64_t> masks, Dims out) {
     calls.Add({In(t, in), Ints(begin), Ints(end), Ints(strides), Int(masks[0]), Int(masks[1]), Int(masks[2]), Int(masks[3]), Int(masks[4]),
                Out(t, out)});
   };
@@ -211,8 +211,8 @@ void OracleStridedSlice(HostCall& call) {
   const Host& self = call.In("self");
   const auto bit = [&](const char* mask, size_t i) { return (call.Int(mask) >> i & 1) != 0; };
   // Per axis of self, the places taken; -1 in `shown` marks a new axis of the result, others name the axis of self.
-  std::vector<std::vector<int64_t>> places;
-  std::vector<int> shown;
+  Checked<Checked<int64_t>> places;
+  Checked<int> shown;
   const size_t entries = call.Ints("begin").size();
   int named = 0;
   bool ellipsis = false;
@@ -221,7 +221,7 @@ void OracleStridedSlice(HostCall& call) {
     named += !bit("ellipsisMask", i) && !bit("newAxisMask", i);
   }
   const auto whole = [&] {
-    std::vector<int64_t> all(static_cast<size_t>(self.dims[static_cast<int>(places.size())]));
+    Checked<int64_t> all(static_cast<size_t>(self.dims[static_cast<int>(places.size())]));
     for (size_t k = 0; k < all.size(); ++k) all[k] = static_cast<int64_t>(k);
     shown.push_back(static_cast<int>(places.size()));
     places.push_back(all);
@@ -242,7 +242,7 @@ void OracleStridedSlice(HostCall& call) {
       if (e < 0) e += n;
       if (bit("beginMask", i)) b = step > 0 ? 0 : n - 1;
       if (bit("endMask", i)) e = step > 0 ? n : -1;
-      std::vector<int64_t> taken;
+      Checked<int64_t> taken;
       for (int64_t at = std::min(std::max<int64_t>(b, step > 0 ? 0 : -1), step > 0 ? n : n - 1); step > 0 ? at < std::min(e, n) : at > std::max<int64_t>(e, -1);
            at += step) {
         taken.push_back(at);
@@ -418,7 +418,7 @@ void SampleConfusionTranspose(Calls& calls) {
 void OracleConfusionTranspose(HostCall& call) {
   const Host& x = call.In("x");
   Host& out = call.Out("out");
-  const std::vector<int64_t>& perm = call.Ints("perm");
+  const Checked<int64_t>& perm = call.Ints("perm");
   Host shaped = x;
   if (!call.Flag("transposeFirst")) shaped.dims = Dims(std::span<const int64_t>(call.Ints("shape")));
   Host moved = shaped;
@@ -536,7 +536,7 @@ void SampleConstantPad(Calls& calls) {
 }
 void OracleConstantPad(HostCall& call) {
   const Host& self = call.In("self");
-  const std::vector<int64_t>& pad = call.Ints("pad");
+  const Checked<int64_t>& pad = call.Ints("pad");
   Fill(call.Out("out"), [&](At at) {
     for (int i = 0; i < self.dims.rank(); ++i) {
       const size_t pair = static_cast<size_t>(self.dims.rank() - 1 - i);
@@ -562,11 +562,11 @@ int64_t PadSource(PadKind kind, int64_t j, int64_t before, int64_t n) {
   }
 }
 
-Dims WithPads(Dims dims, const std::vector<int64_t>& pads) {
+Dims WithPads(Dims dims, const Checked<int64_t>& pads) {
   for (size_t i = 0; 2 * i < pads.size(); ++i) dims[dims.rank() - 1 - static_cast<int>(i)] += pads[2 * i] + pads[2 * i + 1];
   return dims;
 }
-At PadOrigin(PadKind kind, At at, const Dims& dims, const std::vector<int64_t>& pads) {
+At PadOrigin(PadKind kind, At at, const Dims& dims, const Checked<int64_t>& pads) {
   for (size_t i = 0; 2 * i < pads.size(); ++i) {
     const size_t axis = at.size() - 1 - i;
     at[axis] = PadSource(kind, at[axis], pads[2 * i], dims[static_cast<int>(axis)]);
@@ -577,11 +577,11 @@ At PadOrigin(PadKind kind, At at, const Dims& dims, const std::vector<int64_t>& 
 // Shapes and widths that a pad over `axes` axes takes.
 struct PadSample {
   Dims dims;
-  std::vector<int64_t> pads;
+  Checked<int64_t> pads;
 };
 std::vector<PadSample> PadSamples(PadKind kind, int axes) {
   Dims large = {3}, small = {2}, batch = {0, 2};
-  std::vector<int64_t> wide, cut;
+  Checked<int64_t> wide, cut;
   for (int i = 0; i < axes; ++i) {
     small.push_back(4 + i);
     batch.push_back(3);
@@ -592,7 +592,7 @@ std::vector<PadSample> PadSamples(PadKind kind, int axes) {
   Dims with_batch = {3, 2};
   for (int i = 0; i < axes; ++i) with_batch.push_back(5);
   std::vector<PadSample> samples = {{small, wide}, {with_batch, wide}, {small, cut}, {batch, cut}, {large, wide}};
-  if (kind == kReplication) samples.push_back({small, std::vector<int64_t>(static_cast<size_t>(2 * axes), 7)});
+  if (kind == kReplication) samples.push_back({small, Checked<int64_t>(static_cast<size_t>(2 * axes), 7)});
   return samples;
 }
 
@@ -621,7 +621,7 @@ void SamplePadBack(Calls& calls) {
   }
 }
 // Sums: FLOAT (or the dtype's own parts) rounds after every one of `terms` additions.
-void AddSlack(Host& out, const std::vector<Real>& magnitude, const std::vector<int64_t>& terms) {
+void AddSlack(Host& out, const Checked<Real>& magnitude, const Checked<int64_t>& terms) {
   const bool wide = out.dtype == DType::kF64 || out.dtype == DType::kC128;
   for (int64_t i = 0; i < out.size(); ++i) {
     out.slack.push_back(static_cast<Real>(terms[i]) * UlpOf(wide ? DType::kF64 : DType::kF32, magnitude[i]));
@@ -636,10 +636,10 @@ struct Sums {
     magnitude[i] += std::abs(value);
     ++terms[i];
   }
-  ~Sums() { AddSlack(out, magnitude, terms); }
+  void Finish() { AddSlack(out, magnitude, terms); }
   Host& out;
-  std::vector<Real> magnitude;
-  std::vector<int64_t> terms;
+  Checked<Real> magnitude;
+  Checked<int64_t> terms;
 };
 template <PadKind kKind>
 void OraclePadBack(HostCall& call) {
@@ -648,6 +648,7 @@ void OraclePadBack(HostCall& call) {
   for (int64_t i = 0; i < grad.size(); ++i) {
     sums.Add(sums.out.Index(PadOrigin(kKind, grad.Position(i), sums.out.dims, call.Ints("padding"))), grad[i]);
   }
+  sums.Finish();
 }
 
 // --- windows -------------------------------------------------------------------------------------
@@ -715,6 +716,7 @@ void OracleIm2colBackward(HostCall& call) {
     const int64_t place = ImagePlace(w, row, i % columns);
     if (place >= 0) sums.Add(plane * area + place, grad[i]);
   }
+  sums.Finish();
 }
 
 void SampleUnfoldGrad(Calls& calls) {
@@ -740,6 +742,7 @@ void OracleUnfoldGrad(HostCall& call) {
     }
     sums.Add(sums.out.Index(at), grad[i]);
   }
+  sums.Finish();
 }
 
 }  // namespace

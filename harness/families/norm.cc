@@ -112,7 +112,7 @@ Host* Wanted(HostCall& call, const char* arg, bool wanted = true) {
   return nullptr;
 }
 
-int64_t CountOf(const std::vector<int64_t>& dims) {
+int64_t CountOf(const Checked<int64_t>& dims) {
   int64_t count = 1;
   for (int64_t d : dims) count *= d;
   return count;
@@ -131,7 +131,7 @@ Dims KeptOf(const Dims& leading, int ones) {
   for (int i = 0; i < ones; ++i) dims.push_back(1);
   return dims;
 }
-std::vector<int64_t> VectorOf(const Dims& dims) { return {dims.begin(), dims.end()}; }
+Checked<int64_t> VectorOf(const Dims& dims) { return {dims.begin(), dims.end()}; }
 
 // What the client calls: optional tensors are there or not, half inputs have FLOAT coefficients.
 struct LayerTypes {
@@ -202,7 +202,7 @@ void OracleLayerNorm(HostCall& call) {
 }
 
 void SampleLayerNormBackward(Calls& calls) {
-  const auto add = [&](const LayerTypes& t, const Dims& leading, const Dims& tail, std::vector<bool> mask, bool optional = true) {
+  const auto add = [&](const LayerTypes& t, const Dims& leading, const Dims& tail, Checked<bool> mask, bool optional = true) {
     const Dims rows = KeptOf(leading, tail.rank());
     return &calls.Add({In(t.x, Joined(leading, tail)), In(t.x, Joined(leading, tail)), Ints(VectorOf(tail)), In(t.statistics, rows),
                        In(t.statistics, rows, Between(0.5, 2)), optional ? In(t.coefficients, tail) : Null(),
@@ -228,7 +228,7 @@ void SampleLayerNormBackward(Calls& calls) {
 }
 
 void OracleLayerNormBackward(HostCall& call) {
-  const std::vector<bool> mask = call.Bools("outputMask");
+  const Checked<bool> mask = call.Bools("outputMask");
   Host* const dx = Wanted(call, "gradInputOut", mask[0]);
   Host* const dgamma = Wanted(call, "gradWeightOut", mask[1]);
   Host* const dbeta = Wanted(call, "gradBiasOut", mask[2]);
@@ -949,7 +949,7 @@ void OracleBatchNorm(HostCall& call) {
 
 void SampleBatchNormBackward(Calls& calls) {
   const bool fast = calls.op().contract.args().size() == 14;
-  const auto add = [&](DType t, DType v, DType out, const Dims& dims, bool training, std::vector<bool> mask = {true, true, true},
+  const auto add = [&](DType t, DType v, DType out, const Dims& dims, bool training, Checked<bool> mask = {true, true, true},
                        int axis = 1, Format format = Format::kUndefined) {
     if (format == Format::kUndefined) format = FormatOf(dims.rank());
     const Dims vector = {dims[axis]};
@@ -991,7 +991,7 @@ void SampleBatchNormBackward(Calls& calls) {
 }
 
 void OracleBatchNormBackward(HostCall& call) {
-  const std::vector<bool> mask = call.Bools("outputMask");
+  const Checked<bool> mask = call.Bools("outputMask");
   Host* const dx = Wanted(call, "gradInput", mask[0]);
   Host* const dgamma = Wanted(call, "gradWeight", mask[1]);
   Host* const dbeta = Wanted(call, "gradBias", mask[2]);
@@ -1274,7 +1274,7 @@ Reals Magnitudes(const Host& x) {
 }
 
 // Of the numbers whose `row` is the same.
-Reals PNorms(const Reals& magnitudes, const std::vector<int64_t>& row, int64_t rows, Real p) {
+Reals PNorms(const Reals& magnitudes, const Checked<int64_t>& row, int64_t rows, Real p) {
   const Real inf = std::numeric_limits<Real>::infinity();
   Reals norms(rows, p == -inf ? inf : 0);
   for (size_t i = 0; i < magnitudes.size(); ++i) {
@@ -1291,10 +1291,10 @@ Reals PNorms(const Reals& magnitudes, const std::vector<int64_t>& row, int64_t r
 
 // Which result every element belongs to; `reduced` says it of an axis.
 template <class Reduced>
-std::vector<int64_t> ResultOf(const Host& x, const Reduced& reduced) {
-  std::vector<int64_t> results;
+Checked<int64_t> ResultOf(const Host& x, const Reduced& reduced) {
+  Checked<int64_t> results;
   for (int64_t i = 0; i < x.size(); ++i) {
-    const std::vector<int64_t> at = x.Position(i);
+    const Checked<int64_t> at = x.Position(i);
     int64_t result = 0;
     for (int k = 0; k < x.dims.rank(); ++k) {
       if (!reduced(k)) result = result * x.dims[k] + at[k];
@@ -1319,7 +1319,7 @@ Real Relative(const Host& x, Real p) {
 void SampleNorm(Calls& calls) {
   const bool linalg = std::string_view(calls.op().contract.op()) == "aclnnLinalgVectorNorm";
   constexpr DType kI64 = DType::kI64;
-  const auto add = [&](DType t, DType out, const Dims& dims, std::vector<int64_t> axes, bool keep, TestArg p, Values values = {}) {
+  const auto add = [&](DType t, DType out, const Dims& dims, Checked<int64_t> axes, bool keep, TestArg p, Values values = {}) {
     Dims left;
     for (int i = 0; i < dims.rank(); ++i) {
       const bool gone = axes.empty() || std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return a == i || a + dims.rank() == i; });
@@ -1367,7 +1367,7 @@ void OracleNorm(HostCall& call) {
   Host& out = call.Out("out");
   if (self.size() == 0) return Fill(out, 0);
   const Real p = NumberBeside(call, linalg ? "ord" : "pScalar", self);
-  const std::vector<int64_t>& axes = call.Ints(linalg ? "dims" : "dim");
+  const Checked<int64_t>& axes = call.Ints(linalg ? "dims" : "dim");
   const auto reduced = [&](int k) {
     return axes.empty() || std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return a == k || a + self.dims.rank() == k; });
   };
@@ -1403,7 +1403,7 @@ void OracleRenorm(HostCall& call) {
   Host& out = call.Out(in_place ? "selfRef" : "out");
   const bool wide = self.dtype == F64 || self.dtype == DType::kC128;
   const int64_t dim = call.Int("dim") < 0 ? call.Int("dim") + self.dims.rank() : call.Int("dim");
-  const std::vector<int64_t> slices = ResultOf(self, [&](int k) { return k != dim; });
+  const Checked<int64_t> slices = ResultOf(self, [&](int k) { return k != dim; });
   const Real p = NumberBeside(call, "p", self), most = NumberBeside(call, "maxNorm", self);
   const Reals norms = PNorms(Magnitudes(self), slices, self.dims[static_cast<int>(dim)], p);
   out.slack.clear();

@@ -24,18 +24,18 @@ Values Numbers(DType t) {
   return is_unsigned ? Whole(0, 20) : Whole(-20, 20);
 }
 
-const std::vector<Number> kMixed = {2, 1, 2, kNan, 1, -0.0L, 0, kInf, -kInf, kNan, 3, -0.0L};
+const Checked<Number> kMixed = {2, 1, 2, kNan, 1, -0.0L, 0, kInf, -kInf, kNan, 3, -0.0L};
 
 // Lists of the row-major indices of each row along an axis.
-std::vector<std::vector<int64_t>> RowsOf(const Host& t, int64_t axis) {
+Checked<Checked<int64_t>> RowsOf(const Host& t, int64_t axis) {
   const int rank = t.dims.rank();
   if (rank == 0) return {{0}};
   if (axis < 0) axis += rank;
-  std::vector<std::vector<int64_t>> rows;
+  Checked<Checked<int64_t>> rows;
   for (int64_t i = 0; i < t.size(); ++i) {
-    std::vector<int64_t> at = t.Position(i);
+    Checked<int64_t> at = t.Position(i);
     if (at[axis] != 0) continue;
-    std::vector<int64_t>& row = rows.emplace_back();
+    Checked<int64_t>& row = rows.emplace_back();
     for (int64_t j = 0; j < t.dims[static_cast<int>(axis)]; ++j) {
       at[axis] = j;
       row.push_back(t.Index(at));
@@ -120,7 +120,7 @@ void ScanOracle(HostCall& call, const char* in_name, const char* out_name, int64
   const bool reverse = call.HasArg("reverse") && call.Flag("reverse");
   const Real epsilon = std::ldexp(Real{1}, -52);
   out.slack.assign(in.size(), 0);
-  for (std::vector<int64_t> row : RowsOf(in, axis)) {
+  for (Checked<int64_t> row : RowsOf(in, axis)) {
     if (reverse) std::reverse(row.begin(), row.end());
     Number running = product ? 1 : 0;
     uint64_t wrapped = product ? 1 : 0;
@@ -170,7 +170,7 @@ void SampleRunning(Calls& calls) {
 void RunningOracle(HostCall& call, bool largest) {
   const Host& self = call.In("self");
   Host &values = call.Out("valuesOut"), &places = call.Out("indicesOut");
-  for (const std::vector<int64_t>& row : RowsOf(self, call.Int("dim"))) {
+  for (const Checked<int64_t>& row : RowsOf(self, call.Int("dim"))) {
     size_t best = 0;
     for (size_t j = 0; j < row.size(); ++j) {
       const Real x = self.real(row[j]), y = self.real(row[best]);
@@ -186,8 +186,8 @@ void OracleCummin(HostCall& call) { RunningOracle(call, false); }
 // ---- Order ----------------------------------------------------------------------------------------------------------
 
 // Places of a row's elements in stable order.
-std::vector<size_t> Sorted(const Host& t, const std::vector<int64_t>& row, bool descending) {
-  std::vector<size_t> order(row.size());
+Checked<size_t> Sorted(const Host& t, const Checked<int64_t>& row, bool descending) {
+  Checked<size_t> order(row.size());
   for (size_t j = 0; j < row.size(); ++j) order[j] = j;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     const Real x = t.real(row[descending ? b : a]), y = t.real(row[descending ? a : b]);
@@ -217,8 +217,8 @@ void OracleSort(HostCall& call) {
   const Host& self = call.In("self");
   Host* const values = call.HasArg("valuesOut") ? &call.Out("valuesOut") : nullptr;
   Host& places = call.Out(values ? "indicesOut" : "out");
-  for (const std::vector<int64_t>& row : RowsOf(self, call.Int("dim"))) {
-    const std::vector<size_t> order = Sorted(self, row, call.Flag("descending"));
+  for (const Checked<int64_t>& row : RowsOf(self, call.Int("dim"))) {
+    const Checked<size_t> order = Sorted(self, row, call.Flag("descending"));
     for (size_t j = 0; j < row.size(); ++j) {
       if (values) (*values)[row[j]] = self[row[order[j]]];
       places[row[j]] = static_cast<Real>(order[j]);
@@ -265,7 +265,7 @@ void OracleTopk(HostCall& call) {
   const auto from = RowsOf(self, call.Int("dim"));
   const auto to = RowsOf(values, values.size() == 1 ? 0 : call.Int("dim"));
   for (size_t r = 0; r < from.size(); ++r) {
-    const std::vector<size_t> order = Sorted(self, from[r], call.Flag("largest"));
+    const Checked<size_t> order = Sorted(self, from[r], call.Flag("largest"));
     for (size_t j = 0; j < to[r].size(); ++j) {
       values[to[r][j]] = self[from[r][order[j]]];
       places[to[r][j]] = static_cast<Real>(order[j]);
@@ -294,7 +294,7 @@ void SampleKthvalue(Calls& calls) {
 void OracleKthvalue(HostCall& call) {
   const Host& self = call.In("self");
   Host &values = call.Out("valuesOut"), &places = call.Out("indicesOut");
-  const auto rows = self.size() == 0 ? std::vector<std::vector<int64_t>>() : RowsOf(self, call.Int("dim"));
+  const auto rows = self.size() == 0 ? Checked<Checked<int64_t>>() : RowsOf(self, call.Int("dim"));
   for (size_t r = 0; r < rows.size(); ++r) {
     const size_t place = Sorted(self, rows[r], false)[call.Int("k") - 1];
     values[r] = self[rows[r][place]];
@@ -302,8 +302,8 @@ void OracleKthvalue(HostCall& call) {
   }
 }
 
-std::vector<Number> WithoutNans() {
-  std::vector<Number> numbers;
+Checked<Number> WithoutNans() {
+  Checked<Number> numbers;
   for (const Number& x : kMixed) {
     if (!std::isnan(x.real())) numbers.push_back(x);
   }
@@ -327,7 +327,7 @@ void SampleMedian(Calls& calls) {
 }
 
 // Place of the median in a row; NaN first if there is one that counts.
-size_t MedianOf(const Host& t, const std::vector<int64_t>& row, bool skip_nan) {
+size_t MedianOf(const Host& t, const Checked<int64_t>& row, bool skip_nan) {
   size_t numbers = 0;
   for (size_t j = 0; j < row.size(); ++j) {
     if (!std::isnan(t.real(row[j]))) ++numbers;
@@ -347,7 +347,7 @@ void MedianOracle(HostCall& call, const char* out_name, bool skip_nan) {
                                          : 0;
     return;
   }
-  std::vector<int64_t> all(self.size());
+  Checked<int64_t> all(self.size());
   for (int64_t i = 0; i < self.size(); ++i) all[i] = i;
   out[0] = self[MedianOf(self, all, skip_nan)];
 }

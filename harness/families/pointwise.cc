@@ -311,7 +311,7 @@ Real AddcdivSize(const Point& p) { return Size(p.x[0]) + Size(p.s[0] * p.x[1] / 
 
 // --- rows ----------------------------------------------------------------------------------------
 
-const std::vector<Real> kPowers = {2, 3, 1, 0, 0.5L, -0.5L, -1, -2, 1.7L, 4};
+const Checked<Real> kPowers = {2, 3, 1, 0, 0.5L, -0.5L, -1, -2, 1.7L, 4};
 const std::vector<std::vector<TestArg>> kModes = {{Int(0)}, {Int(1)}, {Int(2)}};
 
 std::vector<Elementwise> ArithmeticRows() {
@@ -388,7 +388,7 @@ std::vector<Elementwise> BitRows() {
   const auto both = [](const Point& p) { return p.Whole(p.i(0) & p.i(1)); };
   const auto either = [](const Point& p) { return p.Whole(p.i(0) | p.i(1)); };
   const auto one = [](const Point& p) { return p.Whole(p.i(0) ^ p.i(1)); };
-  const std::vector<Real> numbers = {3, 12, -1, 0, 1};
+  const Checked<Real> numbers = {3, 12, -1, 0, 1};
   for (const char* name : {"BitwiseAndTensor", "BitwiseAndTensorOut", "BitwiseAndScalar"}) {
     rows.push_back({.name = name, .of = both, .low = -90, .high = 90, .numbers = numbers});
   }
@@ -505,7 +505,7 @@ std::vector<Elementwise> SelectionRows() {
   for (int dtype = 0; dtype < 64; ++dtype) targets.push_back({Int(dtype)});
   const std::vector<std::vector<TestArg>> replaced = {{RealArg(7), RealArg(1e30f), RealArg(-3)},
                                                       {RealArg(kInf), RealArg(kInf), RealArg(-kInf)}};
-  const std::vector<unsigned> bounds = {0, 2, 4};
+  const Checked<unsigned> bounds = {0, 2, 4};
   return {
       {.name = "Neg", .of = [](const Point& p) { return p.whole() ? p.Whole(-p.i(0)) : -p.x[0]; }, .ulps = 0},
       {.name = "Abs", .of = [](const Point& p) {

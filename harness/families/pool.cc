@@ -14,12 +14,12 @@ namespace {
 
 struct Pooling {
   int axes = 2;
-  std::vector<int64_t> kernel, stride, padding, dilation;  // empty kernel: adaptive
+  Checked<int64_t> kernel, stride, padding, dilation;  // empty kernel: adaptive
   bool ceil = false, include = true;
   int64_t divisor = 0;
 };
 
-int64_t One(const std::vector<int64_t>& values, int axis, int64_t fallback) {
+int64_t One(const Checked<int64_t>& values, int axis, int64_t fallback) {
   return values.empty() ? fallback : values.size() == 1 ? values[0] : values[axis];
 }
 
@@ -33,7 +33,7 @@ int64_t OutSize(const Pooling& p, int axis, int64_t in) {
 
 // Positions one axis of a window sees inside the plane, and its length with padding.
 struct Line {
-  std::vector<int64_t> inside;
+  Checked<int64_t> inside;
   int64_t length = 0;
   int64_t first = 0;  // where the scan would begin
 };
@@ -66,15 +66,15 @@ void ForWindows(const Pooling& p, const Host& large, const Host& small, const Vi
   int64_t plane_size = 1;
   for (int i = first; i < large.dims.rank(); ++i) plane_size *= large.dims[i];
   for (int64_t at = 0; at < Numel(small.dims); ++at) {
-    const std::vector<int64_t> o = small.Position(at);
+    const Checked<int64_t> o = small.Position(at);
     int64_t plane = 0;
     for (int i = 0; i < first; ++i) plane = plane * large.dims[i] + o[i];
-    std::vector<int64_t> places = {0};
+    Checked<int64_t> places = {0};
     int64_t with_padding = 1, start = 0;
     for (int i = 0; i < p.axes; ++i) {
       const int64_t in = large.dims[first + i];
       const Line line = LineOf(p, i, o[first + i], in, small.dims[first + i]);
-      std::vector<int64_t> next;
+      Checked<int64_t> next;
       for (int64_t place : places) {
         for (int64_t step : line.inside) next.push_back(place * in + step);
       }
@@ -116,7 +116,7 @@ Pooling Adaptive(int axes) {
 }
 
 void Mean(const Pooling& p, const Host& x, Host& out) {
-  ForWindows(p, x, out, [&](int64_t at, const std::vector<int64_t>& places, int64_t base, int64_t divisor, int64_t) {
+  ForWindows(p, x, out, [&](int64_t at, const Checked<int64_t>& places, int64_t base, int64_t divisor, int64_t) {
     Real sum = 0, size = 0;
     for (int64_t i : places) {
       sum += x.real(base + i);
@@ -127,9 +127,9 @@ void Mean(const Pooling& p, const Host& x, Host& out) {
   });
 }
 void MeanGradient(const Pooling& p, const Host& dy, Host& out) {
-  std::vector<Real> size(out.size(), 0);
+  Checked<Real> size(out.size(), 0);
   for (Number& value : out.values) value = 0;
-  ForWindows(p, out, dy, [&](int64_t at, const std::vector<int64_t>& places, int64_t base, int64_t divisor, int64_t) {
+  ForWindows(p, out, dy, [&](int64_t at, const Checked<int64_t>& places, int64_t base, int64_t divisor, int64_t) {
     for (int64_t i : places) {
       const Real share = dy.real(at) / static_cast<Real>(divisor);
       out[base + i] += share;
@@ -139,7 +139,7 @@ void MeanGradient(const Pooling& p, const Host& dy, Host& out) {
   for (Real s : size) out.slack.push_back(s * 0x1p-20L);
 }
 void Largest(const Pooling& p, const Host& x, Host& out, Host* indices) {
-  ForWindows(p, x, out, [&](int64_t at, const std::vector<int64_t>& places, int64_t base, int64_t, int64_t start) {
+  ForWindows(p, x, out, [&](int64_t at, const Checked<int64_t>& places, int64_t base, int64_t, int64_t start) {
     Real most = -std::numeric_limits<Real>::infinity();
     int64_t where = start;
     for (int64_t i : places) {
@@ -160,7 +160,7 @@ void LargestGradient(int axes, const Host& dy, const Host& indices, Host& out) {
     large *= out.dims[i];
     small *= dy.dims[i];
   }
-  std::vector<Real> size(out.size(), 0);
+  Checked<Real> size(out.size(), 0);
   for (Number& value : out.values) value = 0;
   for (int64_t at = 0; at < dy.size(); ++at) {
     const Real index = indices.real(at);
@@ -241,7 +241,7 @@ void SampleMaximum(Calls& calls, bool mask) {
     for (Case c : kAxes == 2 ? Windows2() : Windows3()) {
       for (const bool dilated : {false, true}) {
         if (dilated && (c.p.dilation.size() == 1 || mask)) continue;
-        if (dilated) c.p.dilation = kAxes == 2 ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{1, 2, 1};
+        if (dilated) c.p.dilation = kAxes == 2 ? Checked<int64_t>{2, 3} : Checked<int64_t>{1, 2, 1};
         const Dims out = OutDims(c);
         Dims extra = out;
         if (mask) {
@@ -268,7 +268,7 @@ void OracleMaximum(HostCall& call) {
 void OracleMask(HostCall& call) {
   const Pooling p = OfMaximum(call, 2);
   Host& out = call.Out("out");
-  Host indices{DType::kI32, out.dims, std::vector<Number>(out.size()), {}};
+  Host indices{DType::kI32, out.dims, Checked<Number>(out.size()), {}};
   Largest(p, call.In("self"), out, &indices);
   Host& mask = call.Out("indices");
   for (Number& byte : mask.values) byte = 0;
@@ -302,7 +302,7 @@ void SampleMaskBackward(Calls& calls) {
       Dims mask = out;
       mask[out.rank() - 2] = One(c.p.kernel, 0, 1) * One(c.p.kernel, 1, 1);
       mask[out.rank() - 1] = ((out[out.rank() - 2] * out[out.rank() - 1] + 15) / 16 + 1) * 32;
-      std::vector<Number> bytes;
+      Checked<Number> bytes;
       for (int64_t i = 0; i < Numel(mask) / 4; ++i) {
         for (int b = 0; b < 4; ++b) bytes.push_back(b == 0 ? static_cast<Real>(i * 7 % 25) : 0);
       }
@@ -316,7 +316,7 @@ void SampleMaskBackward(Calls& calls) {
 void OracleMaskBackward(HostCall& call) {
   const Host &dy = call.In("gradOutput"), &mask = call.In("indices");
   Host indices{DType::kI32, dy.dims, {}, {}};
-  const std::vector<int64_t> kernel = call.Ints("kernelSize");
+  const Checked<int64_t> kernel = call.Ints("kernelSize");
   const bool one_tap = One(kernel, 0, 1) * One(kernel, 1, 1) == 1;
   Host& out = call.Out("gradInput");
   const int64_t plane = dy.dims[dy.dims.rank() - 1] * dy.dims[dy.dims.rank() - 2];
@@ -329,7 +329,7 @@ std::vector<std::pair<Dims, Dims>> AdaptiveShapes() {
   if (kAxes == 2) return {{{2, 3, 7, 5}, {2, 3, 3, 4}}, {{3, 6, 6}, {3, 2, 3}}, {{1, 2, 3, 3}, {1, 2, 5, 1}}};
   return {{{2, 2, 5, 4, 6}, {2, 2, 2, 3, 4}}, {{2, 4, 4, 4}, {2, 1, 1, 1}}};
 }
-std::vector<int64_t> LastOf(const Dims& dims, int axes) { return {dims.end() - axes, dims.end()}; }
+Checked<int64_t> LastOf(const Dims& dims, int axes) { return {dims.end() - axes, dims.end()}; }
 
 template <int kAxes>
 void SampleAdaptive(Calls& calls) {
@@ -381,7 +381,7 @@ void SampleAdaptiveMaxBackward(Calls& calls) {
 // Paddings are those of the fronts, then of the ends, when there are four.
 struct OnnxCase {
   Dims x, y;
-  std::vector<int64_t> kernel, stride, padding, dilation;
+  Checked<int64_t> kernel, stride, padding, dilation;
   int64_t ceil = 0;
 };
 void SampleOnnx(Calls& calls) {
@@ -398,14 +398,14 @@ void SampleOnnx(Calls& calls) {
 void OracleOnnx(HostCall& call) {
   const Host& x = call.In("self");
   Host& y = call.Out("out");
-  const std::vector<int64_t> pads = call.Ints("pads"), strides = call.Ints("strides"), kernel = call.Ints("kernelShape");
+  const Checked<int64_t> pads = call.Ints("pads"), strides = call.Ints("strides"), kernel = call.Ints("kernelShape");
   const int row = x.dims.rank() - 2;
   for (int64_t at = 0; at < y.size(); ++at) {
-    std::vector<int64_t> place = y.Position(at);
+    Checked<int64_t> place = y.Position(at);
     Real most = -std::numeric_limits<Real>::infinity();
     for (int64_t a = 0; a < One(kernel, 0, 1); ++a) {
       for (int64_t b = 0; b < One(kernel, 1, 1); ++b) {
-        std::vector<int64_t> from = place;
+        Checked<int64_t> from = place;
         from[row] = place[row] * One(strides, 0, 1) - One(pads, 0, 0) + a;
         from[row + 1] = place[row + 1] * One(strides, 1, 1) - One(pads, 1, 0) + b;
         if (from[row] < 0 || from[row] >= x.dims[row] || from[row + 1] < 0 || from[row + 1] >= x.dims[row + 1]) continue;

@@ -152,7 +152,7 @@ void OracleEinsum(HostCall& call) {
 // ---- TransposeBatchMatMul ----
 
 TestArg Word(int64_t count) {
-  std::vector<Number> words;
+  Checked<Number> words;
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t scale = std::bit_cast<uint32_t>(0.5f + 2 * static_cast<float>(i)) & ~0x1fffu, offset = static_cast<uint64_t>(i * 37 % 512);
     words.push_back(static_cast<Real>(scale | offset << 37));
@@ -164,7 +164,7 @@ void SampleTbmm(Calls& calls) {
   const auto add = [&](DType t, DType out, bool first, bool second, int64_t split, TestArg scale, const Dims& out_dims, Dims sizes) {
     const int64_t batch = sizes[0], m = sizes[1], k = sizes[2], n = sizes[3];
     calls.Add({In(t, first ? Dims{m, batch, k} : Dims{batch, m, k}), In(t, second ? Dims{batch, n, k} : Dims{batch, k, n}), Null(), std::move(scale),
-               Ints(first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>{0, 1, 2}), Ints(second ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 1, 2}),
+               Ints(first ? Checked<int64_t>{1, 0, 2} : Checked<int64_t>{0, 1, 2}), Ints(second ? Checked<int64_t>{0, 2, 1} : Checked<int64_t>{0, 1, 2}),
                Ints({1, 0, 2}), Int(0), Int(split), Out(out, out_dims)});
   };
   for (DType t : {F32, F16, BF16}) {

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "harness/family.h"
+#include "harness/philox.h"
 
 namespace anyacl::harness {
 namespace {
@@ -18,24 +19,11 @@ constexpr DType kFloats[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64
 
 // --- the generator ---------------------------------------------------------------------------------
 
-std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(b), static_cast<uint32_t>(a >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(a)};
-    k = {k[0] + 0x9E3779B9u, k[1] + 0xBB67AE85u};
-  }
-  return c;
-}
-
 // The numbers of one (seed, offset), as the maps are defined: FLOAT where that is said.
 struct Sequence {
   uint64_t seed, offset;
 
-  uint32_t Word(uint64_t j) const {
-    const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
-    const auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
-    return Philox({low(j / 4), high(j / 4), low(offset), high(offset)}, {low(seed), high(seed)})[j % 4];
-  }
+  uint32_t Word(uint64_t j) const { return PhiloxWord(seed, offset, j); }
   uint64_t Wide(uint64_t i) const { return Word(2 * i) | static_cast<uint64_t>(Word(2 * i + 1)) << 32; }
   float Open(uint64_t i) const { return static_cast<float>(Word(i)) * 0x1p-32f + 0x1p-33f; }
   Real Unit(uint64_t i, bool wide) const {
@@ -352,7 +340,7 @@ TestArg MaskFor(int64_t elements) { return In(DType::kU8, {BytesFor(elements)}, 
 
 void SampleGenMask(Calls& calls) {
   const bool v2 = calls.op().contract.ArgIndex("probDataType") >= 0;
-  const auto add = [&](std::vector<int64_t> shape, double prob, std::vector<TestArg> source, DType t = DType::kF32) {
+  const auto add = [&](Checked<int64_t> shape, double prob, std::vector<TestArg> source, DType t = DType::kF32) {
     const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
     std::vector<TestArg> args = With({Ints(std::move(shape)), RealArg(prob)}, std::move(source));
     if (v2) args.push_back(Int(static_cast<int64_t>(t)));

@@ -22,7 +22,7 @@ constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN();
 struct Case {
   DType self;
   Dims dims;
-  std::vector<int64_t> axes;  // for operators of one axis the first of them
+  Checked<int64_t> axes;  // for operators of one axis the first of them
   bool keep = false;
   std::vector<DType> outs = {};
   Values values = {};
@@ -33,7 +33,7 @@ struct Case {
   const Dims* out_dims = nullptr;  // if not what follows from the axes
 };
 
-Dims DimsWithout(const Dims& dims, const std::vector<int64_t>& axes, bool all, bool keep) {
+Dims DimsWithout(const Dims& dims, const Checked<int64_t>& axes, bool all, bool keep) {
   Dims result;
   for (int i = 0; i < dims.rank(); ++i) {
     const bool gone = all || std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return a == i || a + dims.rank() == i; });
@@ -98,7 +98,7 @@ bool OneAxis(const Calls& calls) {
 
 // Shapes that go every way through an engine of rows, columns and pieces. `base` says the dtypes and values.
 void AddShapes(Calls& calls, Case base, bool large) {
-  const auto add = [&](const Dims& dims, std::vector<int64_t> axes, bool keep = false) {
+  const auto add = [&](const Dims& dims, Checked<int64_t> axes, bool keep = false) {
     Case c = base;
     c.dims = dims;
     c.axes = std::move(axes);
@@ -109,7 +109,7 @@ void AddShapes(Calls& calls, Case base, bool large) {
   const bool list = HasKind(calls, ArgKind::kIntArray);
   const bool single = OneAxis(calls);
   const bool whole = !list && !single;
-  add({2, 3, 5}, whole ? std::vector<int64_t>{} : std::vector<int64_t>{1}, true);
+  add({2, 3, 5}, whole ? Checked<int64_t>{} : Checked<int64_t>{1}, true);
   if (whole) {
     add({}, {});
     add({7, 11}, {});
@@ -162,7 +162,7 @@ void SampleNamed(Calls& calls) {
     for (DType t : {DType::kF32, DType::kI32, DType::kBool}) {
       const bool fits = ConvertsTo(t, named) && (!mean || t != DType::kBool || !IsInteger(named));
       if ((mean || nansum) && !fits) continue;
-      const std::vector<int64_t> axes = HasKind(calls, ArgKind::kIntArray) || OneAxis(calls) ? std::vector<int64_t>{1} : std::vector<int64_t>{};
+      const Checked<int64_t> axes = HasKind(calls, ArgKind::kIntArray) || OneAxis(calls) ? Checked<int64_t>{1} : Checked<int64_t>{};
       Add(calls, {.self = t, .dims = {4, 40}, .axes = axes, .outs = {named},
                   .values = IsFloating(t) ? Between(0, 3) : SmallNumbers(t), .dtype = named});
       Add(calls, {.self = t, .dims = {3, 0}, .axes = axes, .outs = {named}, .dtype = named});
@@ -172,7 +172,7 @@ void SampleNamed(Calls& calls) {
 
 void SampleSum(Calls& calls) {
   SampleNamed(calls);
-  const Values ones = Given(std::vector<Number>(6, 1.9L));
+  const Values ones = Given(Checked<Number>(6, 1.9L));
   for (DType named : {DType::kI32, DType::kI64, DType::kBool}) {
     Add(calls, {.self = DType::kF32, .dims = {3, 2}, .axes = {1}, .outs = {named}, .values = ones, .dtype = named});
   }
@@ -209,7 +209,7 @@ void SampleMean(Calls& calls) {
 
 void SampleProduct(Calls& calls) {
   SampleNamed(calls);
-  const std::vector<int64_t> axes = {0};
+  const Checked<int64_t> axes = {0};
   Add(calls, {.self = DType::kU8, .dims = {3}, .axes = axes, .outs = {DType::kBool}, .values = Given({2, 3, 4}), .dtype = DType::kBool});
   Add(calls, {.self = DType::kF32, .dims = {3}, .axes = axes, .outs = {DType::kBool}, .values = Given({2, kNan, 4}), .dtype = DType::kBool});
   Add(calls, {.self = DType::kI32, .dims = {3}, .axes = axes, .outs = {DType::kI32}, .values = Given({70000, 70000, 3})});  // no dtype
@@ -237,21 +237,21 @@ void SamplePlain(Calls& calls) {
   }
 }
 
-const std::vector<Number> kNans = {1, 5, 5, kNan, 2, kNan, 3, 3, kNan, -kInf, -kInf, -kInf, kInf, 1, kNan};
+const Checked<Number> kNans = {1, 5, 5, kNan, 2, kNan, 3, 3, kNan, -kInf, -kInf, -kInf, kInf, 1, kNan};
 
 void SampleExtremes(Calls& calls) {
   SamplePlain(calls);
   const std::string_view op = calls.op().contract.op();
   const bool single = OneAxis(calls), list = HasKind(calls, ArgKind::kIntArray);
   for (DType t : {DType::kF32, DType::kF16, DType::kF64}) {
-    const std::vector<int64_t> axes = single || list ? std::vector<int64_t>{1} : std::vector<int64_t>{};
+    const Checked<int64_t> axes = single || list ? Checked<int64_t>{1} : Checked<int64_t>{};
     Add(calls, {.self = t, .dims = {5, 3}, .axes = axes, .outs = {t}, .values = Given(kNans)});
-    std::vector<Number> numbers(37 * 20, -kInf);
+    Checked<Number> numbers(37 * 20, -kInf);
     numbers[400] = kNan;
     numbers[500] = 3;
-    Add(calls, {.self = t, .dims = {37, 20}, .axes = single || list ? std::vector<int64_t>{0} : axes, .outs = {t}, .values = Given(numbers)});
+    Add(calls, {.self = t, .dims = {37, 20}, .axes = single || list ? Checked<int64_t>{0} : axes, .outs = {t}, .values = Given(numbers)});
   }
-  Add(calls, {.self = DType::kF32, .dims = {3, 0}, .axes = single || list ? std::vector<int64_t>{0} : std::vector<int64_t>{},
+  Add(calls, {.self = DType::kF32, .dims = {3, 0}, .axes = single || list ? Checked<int64_t>{0} : Checked<int64_t>{},
               .outs = {DType::kF32}});
   if (op == "aclnnAminmax") Add(calls, {.self = DType::kI32, .dims = {3, 2}, .axes = {}, .outs = {DType::kI32}});
 }
@@ -284,7 +284,7 @@ void SamplePlaces(Calls& calls) {
       Add(calls, base);
     }
   }
-  std::vector<Number> late(200000, 1);
+  Checked<Number> late(200000, 1);
   late[100001] = late[150000] = 2;
   late[77] = late[99999] = 0;
   const std::vector<DType> outs = values ? std::vector<DType>{DType::kF32, DType::kI64} : std::vector<DType>{DType::kI64};
@@ -352,12 +352,12 @@ void SampleLogSumExp(Calls& calls) {
 
 // The elements of self that each result is made of, in their order.
 struct Slices {
-  std::vector<std::vector<int64_t>> of;
+  Checked<Checked<int64_t>> of;
   explicit Slices(const HostCall& call, const Host& self, const Host& out) {
-    std::vector<bool> gone(self.dims.rank(), true);
+    Checked<bool> gone(self.dims.rank(), true);
     if (call.HasArg("dim") || call.HasArg("dims") || call.HasArg("axes")) {
       const char* const name = call.HasArg("dim") ? "dim" : call.HasArg("dims") ? "dims" : "axes";
-      std::vector<int64_t> axes;
+      Checked<int64_t> axes;
       bool named = true;
       if (call.KindOf(name) == ArgKind::kInt) {
         axes = {call.Int(name)};
@@ -375,7 +375,7 @@ struct Slices {
     }
     of.resize(out.size());
     for (int64_t i = 0; i < self.size(); ++i) {
-      const std::vector<int64_t> at = self.Position(i);
+      const Checked<int64_t> at = self.Position(i);
       int64_t k = 0;
       for (int axis = 0; axis < self.dims.rank(); ++axis) {
         if (!gone[axis]) k = k * self.dims[axis] + at[axis];
@@ -468,7 +468,7 @@ void OracleProduct(HostCall& call) {
 }
 
 // Place in `slice` of its first extreme; NaN is beyond everything.
-size_t PlaceOf(const Host& self, const std::vector<int64_t>& slice, bool largest) {
+size_t PlaceOf(const Host& self, const Checked<int64_t>& slice, bool largest) {
   size_t best = 0;
   for (size_t j = 0; j < slice.size(); ++j) {
     const Real x = self.real(slice[j]), y = self.real(slice[best]);

@@ -101,7 +101,7 @@ void OracleBackward(HostCall& call) {
   const bool with_x = call.Has("xOptional");
   const int64_t width = dy.dims[3], mode = call.Int("mode");
   dx.slack.assign(dx.size(), 0);
-  std::vector<Real> cos_size(dcos.size()), sin_size(dsin.size());
+  Checked<Real> cos_size(dcos.size()), sin_size(dsin.size());
   for (int64_t i = 0; i < dy.size(); ++i) {
     const int64_t row = i - i % width;
     const Term term = TermOf(mode, width, i % width);
@@ -112,7 +112,7 @@ void OracleBackward(HostCall& call) {
     dx.slack[row + term.with_cos] += SlackOf(to_a, 0);
     dx.slack[row + term.with_sin] += SlackOf(to_b, 0);
     if (!with_x) continue;
-    std::vector<int64_t> at = dy.Position(i);
+    Checked<int64_t> at = dy.Position(i);
     for (int axis = 0; axis < 3; ++axis) at[axis] = cos.dims[axis] == 1 ? 0 : at[axis];
     const int64_t factor = cos.Index(at);
     const Host& x = call.In("xOptional");
@@ -193,7 +193,7 @@ void OracleCached(HostCall& call) {
       const int64_t column = neox ? d % (rotated / 2) : d / 2;
       int64_t section = 0;
       if (sections) {
-        const std::vector<int64_t>& widths = call.Ints("mropeSection");
+        const Checked<int64_t>& widths = call.Ints("mropeSection");
         section = column < widths[0] ? 0 : column < widths[0] + widths[1] ? 1 : 2;
       }
       const int64_t row = static_cast<int64_t>(positions.real(section * tokens + token)) * rotated;

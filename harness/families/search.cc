@@ -103,7 +103,7 @@ void OracleHistc(HostCall& call) {
 // ---- Searching ------------------------------------------------------------------------------------------------------
 
 // The bisection that PyTorch does; NaN and unsorted sequences depend on it.
-int64_t Bisected(const std::vector<Real>& sequence, Real x, bool right) {
+int64_t Bisected(const Checked<Real>& sequence, Real x, bool right) {
   size_t begin = 0, end = sequence.size();
   while (begin < end) {
     const size_t middle = begin + (end - begin) / 2;
@@ -113,8 +113,8 @@ int64_t Bisected(const std::vector<Real>& sequence, Real x, bool right) {
   return static_cast<int64_t>(begin);
 }
 
-std::vector<Number> Steps(int64_t count) {
-  std::vector<Number> numbers;
+Checked<Number> Steps(int64_t count) {
+  Checked<Number> numbers;
   for (int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<Real>(i / 2 * 3));
   return numbers;
 }
@@ -153,7 +153,7 @@ void OracleSearchSorted(HostCall& call) {
   Host& out = call.Out("out");
   const DType compared = Compared(sequence, self.dtype, self.dims.rank() == 0);
   const int64_t length = sequence.dims[sequence.dims.rank() - 1];
-  std::vector<Real> sorted;  // the present row
+  Checked<Real> sorted;  // the present row
   const int64_t per_row = sequence.dims.rank() == 1 ? self.size() : self.dims[self.dims.rank() - 1];
   for (int64_t i = 0; i < self.size(); ++i) {
     const int64_t row = i / per_row;
@@ -187,7 +187,7 @@ void SampleSearchOne(Calls& calls) {
 void OracleSearchOne(HostCall& call) {
   const Host& sequence = call.In("sortedSequence");
   const DType compared = PromoteScalar(sequence.dtype, call.ScalarType("self"));
-  std::vector<Real> sorted;
+  Checked<Real> sorted;
   for (int64_t j = 0; j < sequence.size(); ++j) {
     const int64_t place = call.Has("sorter") ? static_cast<int64_t>(call.In("sorter").real(j)) : j;
     sorted.push_back(Rounded(compared, sequence[place]).real());
@@ -212,7 +212,7 @@ void SampleBucketize(Calls& calls) {
 void OracleBucketize(HostCall& call) {
   const Host &boundaries = call.In("boundaries"), &self = call.In("self");
   const DType compared = Compared(boundaries, self.dtype, self.dims.rank() == 0);
-  std::vector<Real> sorted;
+  Checked<Real> sorted;
   for (int64_t j = 0; j < boundaries.size(); ++j) sorted.push_back(Rounded(compared, boundaries[j]).real());
   Host& out = call.Out("out");
   for (int64_t i = 0; i < self.size(); ++i) {

@@ -17,19 +17,19 @@ using softmax::Reals;
 Real UnitOf(bool wide) { return wide ? 0x1p-53L : 0x1p-24L; }
 
 // Calls visit(indices) for every line of elements along an axis.
-void ForLines(const Host& host, int64_t dim, const std::function<void(const std::vector<int64_t>&)>& visit) {
+void ForLines(const Host& host, int64_t dim, const std::function<void(const Checked<int64_t>&)>& visit) {
   const int axis = static_cast<int>(dim < 0 ? dim + host.dims.rank() : dim);
   int64_t count = 1, inner = 1;
   if (host.dims.rank() > 0) count = host.dims[axis];
   for (int i = axis + 1; i < host.dims.rank(); ++i) inner *= host.dims[i];
   if (host.size() == 0) return;
   for (int64_t line = 0; line < host.size() / count; ++line) {
-    std::vector<int64_t> indices;
+    Checked<int64_t> indices;
     for (int64_t k = 0; k < count; ++k) indices.push_back(line / inner * count * inner + k * inner + line % inner);
     visit(indices);
   }
 }
-Reals LineOf(const Host& host, const std::vector<int64_t>& indices) {
+Reals LineOf(const Host& host, const Checked<int64_t>& indices) {
   Reals line;
   for (int64_t i : indices) line.push_back(host.real(i));
   return line;
@@ -65,7 +65,7 @@ void OracleForward(HostCall& call, bool log) {
   Host& out = call.Out("out");
   const bool wide = self.dtype == F64 || out.dtype == F64;
   out.slack.assign(out.size(), 0);
-  ForLines(self, call.Int("dim"), [&](const std::vector<int64_t>& at) {
+  ForLines(self, call.Int("dim"), [&](const Checked<int64_t>& at) {
     const Reals x = LineOf(self, at);
     const Reals p = softmax::Softmax(x), logs = softmax::LogSoftmax(x);
     for (size_t k = 0; k < at.size(); ++k) {
@@ -104,7 +104,7 @@ void OracleBackward(HostCall& call, bool log) {
   Host& out = call.Out("out");
   const bool wide = grad.dtype == F64;
   out.slack.assign(out.size(), 0);
-  ForLines(grad, call.Int("dim"), [&](const std::vector<int64_t>& at) {
+  ForLines(grad, call.Int("dim"), [&](const Checked<int64_t>& at) {
     const Reals g = LineOf(grad, at), y = LineOf(output, at);
     const Reals d = log ? softmax::LogSoftmaxBackward(g, y) : softmax::SoftmaxBackward(g, y);
     Real size = 0;
@@ -135,7 +135,7 @@ void OracleCrossEntropy(HostCall& call) {
     loss.values.clear();  // stays as it was
     return;
   }
-  ForLines(features, 1, [&](const std::vector<int64_t>& at) {
+  ForLines(features, 1, [&](const Checked<int64_t>& at) {
     const Reals x = LineOf(features, at), l = LineOf(labels, at);
     const Reals p = softmax::Softmax(x), logs = softmax::LogSoftmax(x);
     Real total = 0, size = 0;
@@ -156,7 +156,7 @@ void OracleCrossEntropy(HostCall& call) {
 // Soft-max of numbers that FLOAT computes, each off by some units of it.
 void PutRows(const Host& x, const Reals& z, const Reals& units, Host& out) {
   out.slack.assign(out.size(), 0);
-  ForLines(x, -1, [&](const std::vector<int64_t>& at) {
+  ForLines(x, -1, [&](const Checked<int64_t>& at) {
     Reals line;
     Real off = 0;
     for (int64_t i : at) {
@@ -206,7 +206,7 @@ void OracleScaledMaskedBackward(HostCall& call) {
   const Real scale = static_cast<float>(call.Real("scale"));
   Host& out = call.Out("out");
   out.slack.assign(out.size(), 0);
-  ForLines(g, -1, [&](const std::vector<int64_t>& at) {
+  ForLines(g, -1, [&](const Checked<int64_t>& at) {
     const Reals grads = LineOf(g, at), results = LineOf(y, at), d = softmax::SoftmaxBackward(grads, results);
     Real size = 0;
     for (size_t k = 0; k < at.size(); ++k) size += std::fabs(grads[k] * results[k]);

@@ -10,7 +10,7 @@
 namespace anyacl::harness {
 namespace {
 
-using At = std::vector<int64_t>;
+using At = Checked<int64_t>;
 int64_t WholeAt(const Host& host, int64_t i) { return static_cast<int64_t>(host.real(i)); }
 
 // --- InplaceScatterUpdate, ScatterList -----------------------------------------------------------
@@ -77,7 +77,7 @@ void SampleUnpool(Calls& calls) {
     Dims small = lead, large = lead;
     for (const int64_t d : pooled) small.push_back(d);
     for (const int64_t d : plane) large.push_back(d);
-    const std::vector<int64_t> size(plane.begin(), plane.end());
+    const Checked<int64_t> size(plane.begin(), plane.end());
     std::vector<TestArg> args;
     if (backward) args.push_back(In(t, large));
     args.push_back(In(t, small));

@@ -29,7 +29,7 @@ Host FromImage(const Host& view, const Dims& strides) {
   const int rank = view.dims.rank();
   const int64_t rows = view.dims[rank - 2], columns = view.dims[rank - 1], size = rows * columns;
   const bool exchanged = IsExchanged(strides);
-  std::vector<Number> memory(view.size());
+  Checked<Number> memory(view.size());
   for (int64_t i = 0; i < view.size(); ++i) {
     const int64_t r = i % size / columns, c = i % columns;
     memory[i - i % size + (exchanged ? c * rows + r : r * columns + c)] = view[i];
@@ -88,7 +88,7 @@ void OracleTransform(HostCall& call) {
   const int rank = out.dims.rank();
   const int64_t rows = out.dims[rank - 2], columns = out.dims[rank - 1], size = rows * columns;
   const bool exchanged = IsExchanged(call.StridesOf("mmWeightRef"));
-  std::vector<Number> memory(out.size());
+  Checked<Number> memory(out.size());
   for (int64_t i = 0; i < out.size(); ++i) {
     const int64_t r = i % size / columns, c = i % columns;
     memory[i - i % size + (exchanged ? PlaceInImage(columns, out.dtype, c, r) : PlaceInImage(rows, out.dtype, r, c))] = before[i];
@@ -150,7 +150,7 @@ void SampleMatmulNz(Calls& calls) {
 }
 
 struct Products {
-  std::vector<Real> value, size;
+  Checked<Real> value, size;
 };
 Products Multiply(const Host& a, const Host& b, const Dims& out) {
   const int rank = out.rank();
@@ -206,12 +206,12 @@ void SampleTbmmNz(Calls& calls) {
   for (DType t : {F16, BF16}) {
     for (const bool second : {false, true}) {
       calls.Add({In(t, {5, 2, 48}), Image(t, second ? Dims{2, 32, 48} : Dims{2, 48, 32}, second), Null(), Null(), Ints({1, 0, 2}),
-                 Ints(second ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 1, 2}), Ints({1, 0, 2}), Int(0), Int(1), Out(t, {5, 2, 32})});
+                 Ints(second ? Checked<int64_t>{0, 2, 1} : Checked<int64_t>{0, 1, 2}), Ints({1, 0, 2}), Int(0), Int(1), Out(t, {5, 2, 32})});
     }
     calls.Add({In(t, {2, 5, 48}), Image(t, {2, 48, 32}), Null(), Null(), Ints({0, 1, 2}), Ints({0, 1, 2}), Ints({1, 0, 2}), Int(0), Int(1),
                Out(F32, {5, 2, 32})});
   }
-  std::vector<Number> words(64, static_cast<Real>(uint64_t{0x3f800000} | uint64_t{500} << 37));  // 1 and -12
+  Checked<Number> words(64, static_cast<Real>(uint64_t{0x3f800000} | uint64_t{500} << 37));  // 1 and -12
   for (DType word : {DType::kI64, DType::kU64}) {
     calls.Add({In(F16, {2, 5, 48}), Image(F16, {2, 48, 32}), Null(), In(word, {64}, Given(words)), Ints({0, 1, 2}), Ints({0, 1, 2}), Ints({1, 0, 2}), Int(0),
                Int(1), Out(I8, {5, 1, 64})});
@@ -305,7 +305,7 @@ void OracleQuantised(HostCall& call) {
   Host& y = call.Out("y");
   const int64_t k = x.dims[1], n = y.dims[1], group = call.Int("antiquantGroupSize");
   const auto factor = [&](const Host& host, int64_t r, int64_t c) { return host.real(host.size() == 1 ? 0 : group > 0 ? r / group * n + c : c); };
-  std::vector<Real> numbers;
+  Checked<Real> numbers;
   for (int64_t r = 0; r < k; ++r) {
     for (int64_t c = 0; c < n; ++c) {
       Real w = WeightAt(weight, call.StridesOf("weight"), n, r, c);

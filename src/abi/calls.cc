@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <span>
 #include <string>
 
 #include "abi/objects.h"
+#include "abi/verify.h"
+#include "abi/watched_calls.h"
 #include "core/border.h"
 #include "core/codes.h"
 #include "core/inline_vector.h"
@@ -17,6 +20,8 @@
 #include "plan/executor.h"
 #include "plan/recall.h"
 #include "runtime/submit.h"
+#include "trace/switches.h"
+#include "watch/watch.h"
 
 namespace anyacl::abi {
 namespace {
@@ -203,7 +208,7 @@ Status CheckAndPlan(const Operator& op, contract::Values values, const Backend& 
   return MakePlan(op, values, backend, plan);
 }
 
-Status Phase1(const Operator& op, std::span<const CallArg> args, uint64_t* workspace_size,
+Status MakeExecutor(const Operator& op, std::span<const CallArg> args, uint64_t* workspace_size,
               aclOpExecutor** result) {
   const contract::Contract& contract = op.contract;
   Status result_pointers = CheckResultPointers(contract.op(), workspace_size, result);
@@ -231,6 +236,11 @@ Status Phase1(const Operator& op, std::span<const CallArg> args, uint64_t* works
   ExecutorTable::Created executor(Executors());
   if (!executor) return Status(code::kInner, fmt::format("{}: too many executors are alive", contract.op()));
   executor->plan = std::move(plan);
+  if (watch::On()) [[unlikely]] {
+    StartVerify();
+    executor->call = std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(contract, values));
+    executor->caller = watch::CallerNow();
+  }
   TakeTensors(op, values, args, executor.get());
   *workspace_size = executor->plan->workspace_bytes;
   *result = static_cast<aclOpExecutor*>(executor.Keep());
@@ -253,10 +263,9 @@ void GiveShape(const void* handle, const Dims& dims) {
   tensor->Identify();
 }
 
-}  // namespace
-
-aclnnStatus GetWorkspaceSize(size_t entry, std::span<const CallArg> args, uint64_t* workspace_size,
-                             aclOpExecutor** executor) noexcept {
+// What an unwatched call is: here, where nothing more is called for it, and in Watch.
+[[gnu::always_inline]] inline aclnnStatus CallPhase1(size_t entry, std::span<const CallArg> args,
+                                                     uint64_t* workspace_size, aclOpExecutor** executor) {
   // Samples pass uninitialised variables here and use them whatever the result: leave them harmless.
   if (workspace_size) *workspace_size = 0;
   if (executor) *executor = nullptr;
@@ -264,15 +273,31 @@ aclnnStatus GetWorkspaceSize(size_t entry, std::span<const CallArg> args, uint64
     if (log::Enabled(log::Level::kDebug)) [[unlikely]] {
       log::Write(log::Level::kDebug, std::string(Entries()[entry].op) + ": called");
     }
-    return Phase1(OperatorAt(entry), args, workspace_size, executor);
+    return MakeExecutor(OperatorAt(entry), args, workspace_size, executor);
   });
+}
+
+[[gnu::always_inline]] inline aclnnStatus CallPhase2(size_t entry, void* workspace, uint64_t workspace_size,
+                                                     aclOpExecutor* executor, void* stream) {
+  return AclnnBorder(Entries()[entry].op, [&] {
+    return RunExecutor(OperatorAt(entry), workspace, workspace_size, executor, stream, FollowTensor, GiveShape);
+  });
+}
+
+}  // namespace
+
+aclnnStatus GetWorkspaceSize(size_t entry, std::span<const CallArg> args, uint64_t* workspace_size,
+                             aclOpExecutor** executor) noexcept {
+  if (trace::AllOff()) [[likely]]
+    return CallPhase1(entry, args, workspace_size, executor);
+  return Watch(CallPhase1, entry, args, workspace_size, executor);
 }
 
 aclnnStatus Run(size_t entry, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
                 void* stream) noexcept {
-  return AclnnBorder(Entries()[entry].op, [&] {
-    return RunExecutor(OperatorAt(entry), workspace, workspace_size, executor, stream, FollowTensor, GiveShape);
-  });
+  if (trace::AllOff()) [[likely]]
+    return CallPhase2(entry, workspace, workspace_size, executor, stream);
+  return Watch(CallPhase2, entry, workspace, workspace_size, executor, stream);
 }
 
 }  // namespace anyacl::abi

@@ -256,64 +256,6 @@ class Finder {
 
 }  // namespace
 
-BoundCall CallSpec::Bind(const Contract& contract) const {
-  BoundCall bound;
-  bound.values_.resize(args.size());
-  for (size_t i = 0; i < args.size(); ++i) {
-    const ArgSpec& arg = args[i];
-    Value& value = bound.values_[i];
-    value.state = arg.null ? Value::State::kNull : Value::State::kGiven;
-    switch (contract.args()[i].kind) {
-      case ArgKind::kInput:
-      case ArgKind::kOutput:
-      case ArgKind::kInOut:
-        value.tensor = &arg.tensor;
-        break;
-      case ArgKind::kInputList:
-      case ArgKind::kOutputList:
-      case ArgKind::kInOutList: {
-        BoundCall::List& list = bound.lists_.emplace_back();
-        for (const Tensor& t : arg.tensors) list.tensors.push_back(&t);
-        list.tensor_span.tensors = list.tensors;
-        value.tensors = &list.tensor_span;
-        break;
-      }
-      case ArgKind::kScalarList: {
-        BoundCall::List& list = bound.lists_.emplace_back();
-        for (const Scalar& s : arg.scalars) list.scalars.push_back(&s);
-        list.scalar_span.scalars = list.scalars;
-        value.scalars = &list.scalar_span;
-        break;
-      }
-      case ArgKind::kScalar:
-        value.scalar = &arg.scalar;
-        break;
-      case ArgKind::kBoolArray:
-        value.bools = &arg.bools;
-        break;
-      case ArgKind::kIntArray:
-        value.ints = &arg.ints;
-        break;
-      case ArgKind::kFloatArray:
-        value.floats = &arg.floats;
-        break;
-      case ArgKind::kString:
-        value.text = arg.text.c_str();
-        break;
-      case ArgKind::kInt:
-        value.integer = arg.integer;
-        break;
-      case ArgKind::kReal:
-        value.real = arg.real;
-        break;
-      case ArgKind::kBool:
-        value.flag = arg.flag;
-        break;
-    }
-  }
-  return bound;
-}
-
 std::vector<Violation> FindViolations(const Contract& contract, const CallSpec& valid, Product product,
                                       std::vector<int>* unreached) {
   Finder finder(contract, valid, product);

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 namespace anyacl::env {
@@ -53,6 +54,8 @@ bool HasWord(std::string_view values, std::string_view word) {
 std::span<const Description> All() { return kAll; }
 
 bool IsSet(Var var) { return Raw(var) != nullptr; }
+
+bool IsOn(Var var) { return IsSet(var) && std::strcmp(Raw(var), "0") != 0; }
 
 const char* Get(Var var) {
   const char* value = Raw(var);

@@ -27,6 +27,7 @@ std::span<const Description> All();
 // is not to be trusted. It lives as long as the program leaves its environment alone.
 const char* Get(Var var);
 bool IsSet(Var var);
+bool IsOn(Var var);  // set, and not to 0
 
 inline constexpr int kMostDevices = 1024;
 

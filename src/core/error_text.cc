@@ -24,6 +24,8 @@ constexpr size_t kMaxText = 16 * 1024;
 struct Text {
   std::string pending;
   std::string taken;
+  std::string newest;  // without its head
+  uint64_t count = 0;
   char shortage[160];  // handed out instead when there is no memory
 };
 
@@ -88,6 +90,8 @@ void Remember(const Status& status) noexcept {
     const std::string head = fmt::format("[PID:{}] {} {}\n", getpid(), Now(), line);
     const Scope text;
     text->pending.insert(0, head);
+    text->newest = status.message();
+    ++text->count;
     if (text->pending.size() > kMaxText) text->pending.resize(kMaxText);
   } catch (...) {
     RememberShortage(status.code(), nullptr);
@@ -126,6 +130,13 @@ const char* Take() noexcept {
   text->taken.swap(text->pending);
   text->pending.clear();
   return text->taken.c_str();
+}
+
+uint64_t Count() noexcept { return Scope()->count; }
+
+std::string NewestSince(uint64_t count) {
+  const Scope text;
+  return text->count == count ? "" : text->newest;
 }
 
 void SetProcessScope(bool process) noexcept {

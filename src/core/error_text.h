@@ -4,6 +4,7 @@
 #define ANYACL_CORE_ERROR_TEXT_H_
 
 #include <cstdint>
+#include <string>
 
 #include "core/status.h"
 
@@ -18,6 +19,11 @@ void RememberShortage(int32_t code, const char* function) noexcept;
 
 // Hands out and clears what was remembered, or null. Valid until the next call in the same scope.
 const char* Take() noexcept;
+
+// For whoever watches calls: how many texts this thread (or scope) has remembered, and the newest of them, without its
+// date, when there is one since that count; else "".
+uint64_t Count() noexcept;
+std::string NewestSince(uint64_t count);
 
 // false (default): one text per thread; true: one for the process (err_msg_mode "1").
 void SetProcessScope(bool process) noexcept;

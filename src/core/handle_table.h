@@ -41,6 +41,13 @@ enum class HandleKind : uint64_t {
   kPhysicalMemory = 15,
 };
 
+// Told of every handle that is made or destroyed, as long as there is one. What made it may fail yet: then it is destroyed.
+struct HandleObserver {
+  void (*made)(HandleKind kind, const void* handle) noexcept;
+  void (*destroyed)(HandleKind kind, const void* handle) noexcept;
+};
+inline constinit std::atomic<const HandleObserver*> handle_observer{nullptr};
+
 template <class T, HandleKind kind>
 class HandleTable {
  public:
@@ -56,7 +63,10 @@ class HandleTable {
     slot.pins.store(1, std::memory_order_relaxed);
     const uint32_t generation = slot.generation.load(std::memory_order_relaxed) + 1;
     slot.generation.store(generation, std::memory_order_release);  // odd: alive
-    return Encode(index, generation);
+    void* const handle = Encode(index, generation);
+    if (const HandleObserver* const observer = handle_observer.load(std::memory_order_relaxed)) [[unlikely]]
+      observer->made(kind, handle);
+    return handle;
   }
 
   // The live object behind a handle, or null.
@@ -95,6 +105,8 @@ class HandleTable {
                                                   std::memory_order_acq_rel)) {
       return nullptr;
     }
+    if (const HandleObserver* const observer = handle_observer.load(std::memory_order_relaxed)) [[unlikely]]
+      observer->destroyed(kind, handle);
     return Object(*slot);
   }
 

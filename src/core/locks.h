@@ -30,15 +30,19 @@ enum class Lock {
   kEvents,
   kExecutors,       // room for addresses
   kMemoryMap,
+  kWatch,           // what tools know of memory, streams and handles
   kFreeBlocks,
   kPhysicalFile,
   kPool,            // which pool of threads there is
+  kVerify,          // subjects and sums of verified calls
   kOnce,            // what is made at first use; held while it is made, so some stand behind it
   kKernelNames,
   kHandles,         // growing of tables
+  kReported,        // what tools have written
   kErrorText,
+  kTrace,           // the file of a trace
 };
-inline constexpr int kLocks = static_cast<int>(Lock::kErrorText) + 1;
+inline constexpr int kLocks = static_cast<int>(Lock::kTrace) + 1;
 
 std::mutex& LockOf(Lock lock);
 

@@ -17,8 +17,10 @@ namespace anyacl::cpu {
 namespace {
 
 constexpr int64_t kTaskBytes = 256 * 1024;
-constexpr int64_t kTile =
-    64;  // elements per side: two tiles of 8-byte elements fit the second cache
+// Elements per side of a tile, of which a copy stands on the stack: small threads have room for it.
+template <class T>
+constexpr int64_t kTile = sizeof(T) <= 4 ? 64 : sizeof(T) == 8 ? 32 : 16;
+constexpr int64_t kTileTaskBytes = 64 * 1024;  // tiles take their time
 
 using Axis = StridedAxis;
 using Layout = StridedLayout;
@@ -83,11 +85,18 @@ void CopyRuns(const Layout& layout, const T* from, T* to, int64_t begin, int64_t
   }
 }
 
-// One tile: its lines of `from` stay in the first cache while `to` is written run by run.
+// One tile, turned on the stack: read line by line and written run by run, so that neither side needs more lines of a cache at a
+// time than a power of two as a stride leaves it.
 template <class T>
 void CopyTile(const T* from, T* to, const Axis& rows, const Axis& columns) {
+  constexpr int64_t kLine = kTile<T> + 8;  // lines apart from each other in the cache, too
+  T tile[kTile<T> * kLine];
+  for (int64_t c = 0; c < columns.size; ++c) {
+    const T* const line = from + c * columns.from;
+    for (int64_t r = 0; r < rows.size; ++r) tile[r * kLine + c] = line[r * rows.from];
+  }
   for (int64_t r = 0; r < rows.size; ++r) {
-    CopyRun(from + r * rows.from, to + r * rows.to, columns.size, columns);
+    CopyRun(tile + r * kLine, to + r * rows.to, columns.size, {columns.size, 1, columns.to});
   }
 }
 
@@ -96,14 +105,14 @@ template <class T>
 void CopyTiles(const Layout& layout, const T* from, T* to, int64_t begin, int64_t end) {
   const Axis& rows = layout.axes[layout.rank - 2];
   const Axis& columns = layout.axes[layout.rank - 1];
-  const int64_t across = (columns.size + kTile - 1) / kTile;
-  const int64_t down = (rows.size + kTile - 1) / kTile;
+  const int64_t across = (columns.size + kTile<T> - 1) / kTile<T>;
+  const int64_t down = (rows.size + kTile<T> - 1) / kTile<T>;
   for (int64_t tile = begin; tile < end; ++tile) {
-    const int64_t row = tile / across % down * kTile;
-    const int64_t column = tile % across * kTile;
+    const int64_t row = tile / across % down * kTile<T>;
+    const int64_t column = tile % across * kTile<T>;
     const Offsets at = OffsetsAt(layout, layout.rank - 2, tile / (across * down));
-    const Axis tile_rows = {std::min(kTile, rows.size - row), rows.from, rows.to};
-    const Axis tile_columns = {std::min(kTile, columns.size - column), columns.from, columns.to};
+    const Axis tile_rows = {std::min(kTile<T>, rows.size - row), rows.from, rows.to};
+    const Axis tile_columns = {std::min(kTile<T>, columns.size - column), columns.from, columns.to};
     CopyTile(from + at.from + row * rows.from + column * columns.from,
              to + at.to + row * rows.to + column * columns.to, tile_rows, tile_columns);
   }
@@ -122,10 +131,9 @@ bool IsTransposed(Layout& layout) {
   return true;
 }
 
-// Cuts `units` of `bytes` each into tasks by size alone.
+// Cuts `units` into tasks of `per_task` by size alone.
 template <class Body>
-void ForRanges(int64_t units, int64_t bytes, bool serial, Body&& body) {
-  const int64_t per_task = serial ? units : std::max<int64_t>(1, kTaskBytes / bytes);
+void ForRanges(int64_t units, int64_t per_task, Body&& body) {
   ParallelFor((units + per_task - 1) / per_task,
               [&](int64_t task) { body(task * per_task, std::min(units, (task + 1) * per_task)); });
 }
@@ -137,14 +145,14 @@ void CopyAs(const StridedCopy& copy, Layout& layout) {
   if (!copy.serial && IsTransposed(layout)) {
     const Axis& rows = layout.axes[layout.rank - 2];
     const Axis& columns = layout.axes[layout.rank - 1];
-    const int64_t tiles = layout.count / (rows.size * columns.size) *
-                          ((rows.size + kTile - 1) / kTile) * ((columns.size + kTile - 1) / kTile);
-    const int64_t tile_bytes = kTile * kTile * static_cast<int64_t>(sizeof(T));
-    return ForRanges(tiles, tile_bytes, false,
+    const int64_t tiles = layout.count / (rows.size * columns.size) * ((rows.size + kTile<T> - 1) / kTile<T>) *
+                          ((columns.size + kTile<T> - 1) / kTile<T>);
+    const int64_t tile_bytes = kTile<T> * kTile<T> * static_cast<int64_t>(sizeof(T));
+    return ForRanges(tiles, kTileTaskBytes / tile_bytes,
                      [&](int64_t begin, int64_t end) { CopyTiles(layout, from, to, begin, end); });
   }
-  ForRanges(layout.count, sizeof(T), copy.serial,
-            [&](int64_t begin, int64_t end) { CopyRuns(layout, from, to, begin, end); });
+  const int64_t per_task = copy.serial ? layout.count : kTaskBytes / static_cast<int64_t>(sizeof(T));
+  ForRanges(layout.count, per_task, [&](int64_t begin, int64_t end) { CopyRuns(layout, from, to, begin, end); });
 }
 
 // Elements of other sizes become an inner axis of bytes.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "hccl/elements.h"
 #include "runtime/stream.h"
 #include "runtime/submit.h"
+#include "watch/watch.h"
 
 namespace anyacl::hccl {
 namespace {
@@ -48,6 +50,16 @@ void ReleaseQueued(Work& work) {
   if (queued->ticket) queued->communicator->DropTicket(queued->ticket);
 }
 
+void ShowWrites(const Call& call) {
+  const auto show = [](const void* begin, uint64_t bytes) {
+    if (begin) watch::Tell(&watch::Watcher::MayWrite, begin, bytes);
+  };
+  for (const Part& part : call.recv_parts) show(call.recv ? static_cast<std::byte*>(call.recv) + part.at : nullptr, part.bytes);
+  for (const Call::Item& item : call.items) {
+    if (!item.sends) show(item.buffer, item.bytes);
+  }
+}
+
 Status Submit(const char* what, const SharedCommunicator& communicator, Call call, runtime::Stream* stream) {
   DeviceMemory& memory = runtime::CurrentBackend().memory();
   call.memory = memory.HostCanAccess() ? nullptr : &memory;
@@ -55,6 +67,9 @@ Status Submit(const char* what, const SharedCommunicator& communicator, Call cal
   if (Status broken = communicator->Failure(); !broken.ok()) {
     return Problem(static_cast<HcclResult>(broken.code()), "the communicator is broken: {}", broken.message());
   }
+  if (watch::On()) [[unlikely]]
+    ShowWrites(call);
+  stream->TellBlurred();
   auto queued = std::make_unique<Queued>(what, communicator, std::move(call), stream);
   if (!stream->capture()) queued->ticket = communicator->TakeTicket();
   Undo dropped([&] {

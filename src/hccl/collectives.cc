@@ -18,14 +18,16 @@ namespace anyacl::hccl {
 namespace {
 
 constexpr uint64_t kShort = 16 * 1024;          // bytes that everybody sends to everybody
-constexpr uint64_t kSlice = 4 * 1024 * 1024;    // of a long one that is under way at a time
+constexpr uint64_t kSlice = 4 * 1024 * 1024;    // of a long one that is under way at a time, but
+constexpr uint64_t kLeastChunk = 64 * 1024;     // of it for each rank: less would cost more to announce than to move
 
 class Performance {
  public:
   Performance(const Call& call, const char* what, uint32_t rank, Transport* transport, Channel* channel,
               const Patience& patience)
       : call_(call), what_(what), rank_(rank), ranks_(channel->ranks), transport_(transport), channel_(*channel),
-        patience_(patience), element_(std::max<uint64_t>(ElementSize(call.dtype), 1)) {}
+        patience_(patience), element_(std::max<uint64_t>(ElementSize(call.dtype), 1)),
+        slice_(std::max(kSlice, ranks_ * kLeastChunk)) {}
 
   Status Run();
 
@@ -71,6 +73,7 @@ class Performance {
   Channel& channel_;
   const Patience& patience_;
   const uint64_t element_;
+  const uint64_t slice_;
   uint64_t number_ = 0;
   std::vector<Message> out_, in_;
 };
@@ -107,7 +110,10 @@ void Copy(void* to, const void* from, uint64_t bytes) {
 }
 
 Status Performance::ReduceAll() {
-  return call_.send_parts[0].bytes <= kShort ? ReduceShort() : ReduceLong();
+  const uint64_t bytes = call_.send_parts[0].bytes;
+  if (ranks_ > 1) return bytes <= kShort ? ReduceShort() : ReduceLong();
+  Copy(recv(), send(), bytes);
+  return Status();
 }
 
 Status Performance::ReduceShort() {
@@ -129,14 +135,14 @@ Status Performance::ReduceShort() {
 // While the results of one slice travel, the next one does, too.
 Status Performance::ReduceLong() {
   const Part whole = call_.send_parts[0];
-  const uint64_t most = ChunkOf(kSlice, ranks_ - 1).bytes + element_;  // of a chunk
+  const uint64_t most = ChunkOf(slice_, ranks_ - 1).bytes + element_;  // of a chunk
   char* const scratch = Scratch((ranks_ + 1) * most);
   char* const own = scratch + ranks_ * most;
   std::vector<const void*> sources(ranks_);
-  const uint64_t slices = (whole.bytes + kSlice - 1) / kSlice;
+  const uint64_t slices = (whole.bytes + slice_ - 1) / slice_;
   for (uint64_t s = 0; s <= slices; ++s) {
     if (s > 0) {  // the results of the slice before
-      const Part slice = SliceOf(whole, kSlice, s - 1);
+      const Part slice = SliceOf(whole, slice_, s - 1);
       const Part mine = ChunkOf(slice.bytes, rank_);
       char* const result = IsReduceResultHere(rank_) ? recv() + slice.at + mine.at : own;
       Reduce(call_.dtype, call_.reduce, sources, result, mine.bytes / element_);
@@ -148,7 +154,7 @@ Status Performance::ReduceLong() {
       }
     }
     if (s < slices) {
-      const Part slice = SliceOf(whole, kSlice, s);
+      const Part slice = SliceOf(whole, slice_, s);
       const Part mine = ChunkOf(slice.bytes, rank_);
       sources[rank_] = send() + slice.at + mine.at;
       for (uint32_t r = 0; r < ranks_; ++r) {
@@ -167,7 +173,7 @@ Status Performance::ReduceLong() {
 // Rank r gets the sum of everybody's part r.
 Status Performance::ReduceParts() {
   const Part mine = call_.send_parts[rank_];
-  const uint64_t bytes = std::max<uint64_t>(kSlice / ranks_ / element_, 1) * element_;
+  const uint64_t bytes = std::max<uint64_t>(slice_ / ranks_ / element_, 1) * element_;
   const uint64_t most = std::min(bytes, mine.bytes);
   uint64_t slices = 1;
   for (const Part& part : call_.send_parts) slices = std::max(slices, (part.bytes + bytes - 1) / bytes);
@@ -200,10 +206,10 @@ Status Performance::Broadcast() {
     if (!is_root) Receive(call_.root, recv(), whole.bytes);
     return Flush();
   }
-  const uint64_t slices = (whole.bytes + kSlice - 1) / kSlice;
+  const uint64_t slices = (whole.bytes + slice_ - 1) / slice_;
   for (uint64_t s = 0; s <= slices; ++s) {
     if (s > 0) {
-      const Part slice = SliceOf(whole, kSlice, s - 1);
+      const Part slice = SliceOf(whole, slice_, s - 1);
       for (uint32_t r = 0; r < ranks_; ++r) {
         if (r == rank_) continue;
         const Part mine = ChunkOf(slice.bytes, rank_), theirs = ChunkOf(slice.bytes, r);
@@ -212,7 +218,7 @@ Status Performance::Broadcast() {
       }
     }
     if (s < slices) {
-      const Part slice = SliceOf(whole, kSlice, s);
+      const Part slice = SliceOf(whole, slice_, s);
       for (uint32_t r = 0; is_root && r < ranks_; ++r) {
         const Part theirs = ChunkOf(slice.bytes, r);
         if (r != rank_) Send(r, recv() + slice.at + theirs.at, theirs.bytes, 0, s);

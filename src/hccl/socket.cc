@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace anyacl::hccl {
 namespace {
@@ -119,22 +120,39 @@ Status Listen(Endpoint* at, Socket* listener) {
   return Status();
 }
 
-Status Connect(const Endpoint& to, Deadline deadline, Socket* connection) {
+namespace {
+
+// *error: why there is no connection, for the system; 0 when there is one.
+Status ConnectOnce(const Endpoint& to, Deadline deadline, Socket* connection, int* error) {
   AnyAddress address;
   const socklen_t size = ToSystem(to, &address);
   *connection = NewSocket(to);
   if (!*connection) return Problem(HCCL_E_NETWORK, "no socket: {}", ErrorText(errno));
   SendAtOnce(*connection);
-  int error = connect(connection->fd(), &address.any, size) ? errno : 0;
-  if (error == EINPROGRESS || error == EINTR) {
-    if (!WaitFor(*connection, POLLOUT, deadline)) {
-      return Problem(HCCL_E_TIMEOUT, "{} does not answer", to.Text());
-    }
-    socklen_t length = sizeof(error);
-    getsockopt(connection->fd(), SOL_SOCKET, SO_ERROR, &error, &length);
-  }
-  if (error) return Problem(HCCL_E_TCP_CONNECT, "cannot connect to {}: {}", to.Text(), ErrorText(error));
+  *error = connect(connection->fd(), &address.any, size) ? errno : 0;
+  if (*error != EINPROGRESS && *error != EINTR) return Status();
+  if (!WaitFor(*connection, POLLOUT, deadline)) return Problem(HCCL_E_TIMEOUT, "{} does not answer", to.Text());
+  socklen_t length = sizeof(*error);
+  getsockopt(connection->fd(), SOL_SOCKET, SO_ERROR, error, &length);
   return Status();
+}
+
+// The way there may come still: a link that goes up, a route. A refusal is an answer.
+bool MayPass(int error) { return error == EHOSTUNREACH || error == ENETUNREACH || error == ETIMEDOUT; }
+
+}  // namespace
+
+Status Connect(const Endpoint& to, Deadline deadline, Socket* connection) {
+  constexpr std::chrono::milliseconds kPause{100};
+  while (true) {
+    int error = 0;
+    ANYACL_RETURN_IF_ERROR(ConnectOnce(to, deadline, connection, &error));
+    if (error == 0) return Status();
+    if (!MayPass(error) || std::chrono::steady_clock::now() + kPause >= deadline) {
+      return Problem(HCCL_E_TCP_CONNECT, "cannot connect to {}: {}", to.Text(), ErrorText(error));
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 Socket Accept(const Socket& listener) {

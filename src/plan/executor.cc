@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "core/codes.h"
@@ -12,6 +13,8 @@
 #include "core/once.h"
 #include "core/undo.h"
 #include "runtime/submit.h"
+#include "trace/switches.h"
+#include "watch/watch.h"
 
 namespace anyacl {
 namespace {
@@ -22,6 +25,7 @@ struct Run {
   Executor* executor;
   void* workspace;
   void** room;  // of the executor, when there are more addresses than fit here; else null
+  watch::OperatorRun* watched;  // null: nobody looks on
   void* addresses[Executor::kInlineTensors];
 
   void** Addresses() { return room ? room : addresses; }
@@ -32,12 +36,18 @@ Run& RunOf(Work& work) { return *reinterpret_cast<Run*>(work.payload); }
 
 int32_t DoRun(Work& work, const Launch& launch) {
   Run& run = RunOf(work);
+  std::optional<watch::Around> watched;
+  if (run.watched) [[unlikely]]
+    watched.emplace(*run.watched, launch);
   RunPlan(*run.executor->plan, run.Addresses(), run.workspace, launch);
+  if (watched) [[unlikely]]
+    watched->Done();
   return 0;
 }
 
 void ReleaseRun(Work& work) {
   Run& run = RunOf(work);
+  delete run.watched;
   if (run.room) run.executor->ReturnRoom(run.room);
   Executors().Release(run.executor);
 }
@@ -134,6 +144,52 @@ Status ResolveAddresses(const char* op, const Executor& executor, FollowTensor f
   return {};
 }
 
+watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call, const void* handle, void* address) {
+  const contract::ArgSpec& arg = call.args[facts.arg];
+  watch::TensorUse use{
+      .name = facts.name,
+      .arg = facts.arg,
+      .item = facts.item,
+      .in_list = facts.in_list,
+      .is_read = facts.is_read,
+      .is_written = facts.is_written,
+      .is_touched = facts.needs_memory,
+      .handle = handle,
+      .tensor = facts.in_list ? arg.tensors[facts.item] : arg.tensor,
+  };
+  use.tensor.data = address;
+  return use;
+}
+
+// Shows the run to watchers, unless there were none in phase 1 or the stream will refuse it.
+void Watch(Run& run, uint64_t workspace_given, void* stream_handle) {
+  const Executor& executor = *run.executor;
+  const runtime::StreamFacts stream = runtime::FactsOf(stream_handle);
+  if (!executor.call || stream.id < 0) return;
+  const Plan& plan = *executor.plan;
+  run.watched = new watch::OperatorRun{
+      .op = plan.op,
+      .name = plan.op->contract.op(),
+      .family = plan.op->family,
+      .call = executor.call,
+      .caller = executor.caller,
+      .tensors = {},
+      .workspace = static_cast<unsigned char*>(run.workspace),
+      .workspace_bytes = plan.workspace_bytes,
+      .workspace_given = workspace_given,
+      .backend = plan.backend,
+      .stream = stream.id,
+      .device = stream.device,
+      .is_captured = stream.is_captured,
+      .notes = {},
+  };
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (!plan.tensors[i].given) continue;
+    run.watched->tensors.push_back(UseOf(plan.tensors[i], *executor.call, executor.tensors[i].handle, run.Addresses()[i]));
+  }
+  watch::Call(*run.watched);
+}
+
 // Of the outputs whose shapes a run finds; taken before it, because the executor may end with it.
 struct Finds {
   Finds(const Executor& executor, const void* workspace) : plan(executor.plan), workspace(workspace) {
@@ -201,21 +257,27 @@ Status RunExecutor(const Operator& op, void* workspace, uint64_t workspace_size,
   run.executor = executor;
   run.workspace = workspace;
   run.room = nullptr;
+  run.watched = nullptr;
   Undo refused([&] { ReleaseRun(work); });  // until the stream owns it
   run.room = executor->TakeRoom();
   Status status = CheckOperator(op, *executor->plan);
   if (status.ok()) status = CheckWorkspace(name, *executor->plan, workspace, workspace_size);
   if (status.ok()) status = ResolveAddresses(name, *executor, follow, &run);
+  if (status.ok() && watch::On()) [[unlikely]]
+    Watch(run, workspace_size, stream);
   if (status.ok()) {
+    bool submitted = false;
+    const Undo taken([&] {
+      if (submitted) refused.Keep();
+    });
     if (!executor->plan->found.empty()) {
       const Finds finds(*executor, workspace);
-      bool submitted = false;
-      const Undo taken([&] {
-        if (submitted) refused.Keep();
-      });
       status = runtime::SubmitAndWait(stream, work, &submitted);
       if (status.ok()) return finds.GiveShapes(name, give_shape);
       if (submitted) return status;
+    } else if (trace::IsOn(trace::kBlocking)) [[unlikely]] {
+      status = runtime::SubmitBlocking(stream, work, &submitted);
+      if (status.ok()) return status;
     } else {
       status = runtime::Submit(stream, work);
       if (status.ok()) {

@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "contract/call_spec.h"
 #include "core/inline_vector.h"
 #include "core/handle_table.h"
 #include "core/status.h"
@@ -30,6 +32,8 @@ struct Executor {
   Executor() noexcept {}
 
   PlanRef plan;
+  std::shared_ptr<const contract::CallSpec> call;  // for watchers; null when there was none in phase 1
+  std::string caller;                                // likewise: the line of Python that phase 1 was called from
   InlineVector<TensorRef, kInlineTensors> tensors;
   bool repointed = false;  // an address was set here since phase 1
   std::atomic<bool> repeatable{false};

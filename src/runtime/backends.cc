@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 
+#include "core/beside.h"
 #include "core/env.h"
 #include "core/once.h"
 #include "core/log.h"
@@ -38,32 +39,11 @@ std::string DriverProblem() {
   return devices > 0 ? "" : "the NVIDIA driver shows no GPU";
 }
 
-std::string OwnFolder() {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<const void*>(&OwnFolder), &info) || !info.dli_fname) return ".";
-  const std::string file = info.dli_fname;
-  const size_t slash = file.rfind('/');
-  return slash == std::string::npos ? "." : file.substr(0, slash);
-}
-
-// Beside the library this code is in; a program that contains the code, like our tests, is in bin/.
-void* OpenPlugin(std::string* problem) {
-  const std::string folder = OwnFolder();
-  for (const char* place : {"/", "/../lib64/"}) {
-    const std::string file = folder + place + kCudaPluginFile;
-    if (void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
-      return library;
-    }
-    if (problem->empty()) *problem = dlerror();  // of the first place, where it belongs
-  }
-  return nullptr;
-}
-
 Loaded Load() {
   Loaded loaded;
   loaded.problem = DriverProblem();
   if (!loaded.problem.empty()) return loaded;
-  void* const library = OpenPlugin(&loaded.problem);
+  void* const library = OpenBeside(kCudaPluginFile, &loaded.problem);
   if (!library) return loaded;
   loaded.problem.clear();
   const auto entry = reinterpret_cast<PluginEntry>(dlsym(library, kCudaPluginEntry));

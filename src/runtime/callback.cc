@@ -243,6 +243,7 @@ aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void* args) {
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveForSubmit(kName, stream, &target));
     const Work work = MakeWork(kName, 0, HostFunction{fn, args}, CallHostFunction);
+    target->TellBlurred();
     return target->Submit(work, Where::kOnStreamThread, nullptr);
   });
 }
@@ -268,6 +269,7 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBloc
     }
     const Work work =
         MakeWork(kName, 0, Launched{fn, userData, target, block == ACL_CALLBACK_BLOCK}, HandOver);
+    target->TellBlurred();
     return target->Submit(work, Where::kOnStreamThread, nullptr);
   });
 }

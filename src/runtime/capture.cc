@@ -111,6 +111,7 @@ Status Replay(const char* function, const PinnedModel& model, Stream* stream) {
     --model->starting;
     model->replays.splice(model->replays.end(), replay);
   });
+  stream->TellBlurred();
   // Without the lock: this may wait for room in the stream. A replay that could not be put there has number 0, which every
   // stream has reached.
   return model->recording->Replay(stream->engine(), function, &replay.front().second);

@@ -15,6 +15,7 @@
 #include "runtime/memory.h"
 #include "runtime/stream.h"
 #include "runtime/submit.h"
+#include "watch/watch.h"
 
 namespace anyacl::runtime {
 namespace {
@@ -104,11 +105,43 @@ Status Named(const char* function, const Status& status) {
   return Fail(status.code(), function, "{}", status.message());
 }
 
+Tensor BytesAt(const void* begin, size_t rows, size_t pitch, size_t width) {
+  Tensor t;
+  t.dtype = DType::kU8;
+  t.dims = {static_cast<int64_t>(rows), static_cast<int64_t>(width)};
+  t.strides = {static_cast<int64_t>(pitch), 1};
+  t.data = const_cast<void*>(begin);
+  return t;
+}
+
+watch::Transfer Shown(const RowCopy& rows) {
+  return {.function = "",
+          .from = BytesAt(rows.from, rows.height, rows.from_pitch, rows.width),
+          .to = BytesAt(rows.to, rows.height, rows.to_pitch, rows.width)};
+}
+
+// Before it is done. What is captured has no place in the order, but writes all the same.
+template <class Rows>
+void Show(const char* function, const Rows& rows, const Stream* stream) {
+  if (!watch::On()) [[likely]]
+    return;
+  watch::Transfer transfer = Shown(rows);
+  if (stream && stream->capture()) {
+    const Tensor& to = transfer.to;
+    watch::Tell(&watch::Watcher::MayWrite, to.data, static_cast<size_t>((to.dims[0] - 1) * to.strides[0] + to.dims[1]));
+    return;
+  }
+  transfer.function = function;
+  if (stream) transfer.stream = stream->id();
+  watch::Tell(&watch::Watcher::Transfers, transfer);
+}
+
 Status RunNow(const char* function, const Transfer& transfer) {
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
   ANYACL_RETURN_IF_ERROR(RequireMaySynchronize(function));
   if (transfer.rows.to == transfer.rows.from) return {};
+  Show(function, transfer.rows, nullptr);
   return Named(function, transfer.memory().Copy(transfer.rows, Launch{nullptr, context->device}));
 }
 
@@ -119,11 +152,13 @@ Status Finish(const char* function, Stream* stream, uint64_t sequence) {
   if (result == WaitResult::kAborted) {
     return Fail(code::kRtStreamAbort, function, "the stream was aborted");
   }
+  stream->TellReached();
   return stream->TakeFailure(function, sequence);
 }
 
-// Puts work on a stream; with `finish`, returns when it is done.
-Status Enqueue(const char* function, aclrtStream handle, Work work, bool finish,
+// Puts work on a stream; with `finish`, returns when it is done. `rows`: what it copies, fills or reduces.
+template <class Rows>
+Status Enqueue(const char* function, aclrtStream handle, Work work, bool finish, const Rows& rows,
                Where where = Where::kAnywhere) {
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(ResolveForSubmit(function, handle, &stream));
@@ -133,6 +168,7 @@ Status Enqueue(const char* function, aclrtStream handle, Work work, bool finish,
                 "stream {} is being captured, and a transfer of pageable memory would have to wait",
                 stream->id());
   }
+  Show(function, rows, stream);
   if (finish && stream->OnOwnThread()) {
     // Inside a host function of this stream all earlier work is done, and waiting would never end.
     const int32_t result = work.run(work, Launch{nullptr, stream->device()});
@@ -157,7 +193,7 @@ Status EnqueueCopy(const char* function, aclrtStream stream, const Transfer& tra
   };
   const uint64_t cost = 2 * static_cast<uint64_t>(transfer.rows.width) * transfer.rows.height;
   const CopyPayload payload{&transfer.memory(), transfer.rows};
-  return Enqueue(function, stream, MakeWork(function, cost, payload, run), finish);
+  return Enqueue(function, stream, MakeWork(function, cost, payload, run), finish, transfer.rows);
 }
 
 Status HostToHost(const char* function) {
@@ -327,6 +363,11 @@ struct FillPayload {
   Status Run(const Launch& launch) const { return memory->Fill(to, unit, pattern, count, launch); }
 };
 
+watch::Transfer Shown(const FillPayload& fill) {
+  const size_t bytes = fill.count * static_cast<size_t>(fill.unit);
+  return {.function = "", .from = {}, .to = BytesAt(fill.to, 1, bytes, bytes)};
+}
+
 // What a function has checked, still to be looked up.
 struct FillRequest {
   const char* argument;  // the name of `to`
@@ -341,6 +382,7 @@ Status FillNow(const char* function, const Place&, const FillPayload& fill) {
   Context* context = nullptr;
   ANYACL_RETURN_IF_ERROR(RequireContext(function, &context));
   ANYACL_RETURN_IF_ERROR(RequireMaySynchronize(function));
+  Show(function, fill, nullptr);
   return Named(function, fill.Run(Launch{nullptr, context->device}));
 }
 
@@ -354,7 +396,7 @@ struct FillOn {
     const uint64_t bytes = static_cast<uint64_t>(fill.count) * static_cast<uint64_t>(fill.unit);
     const Where where = place.is_device() ? Where::kAnywhere : Where::kOnStreamThread;
     return Enqueue(function, stream, MakeWork(function, bytes, fill, run), place.extent < bytes,
-                   where);
+                   fill, where);
   }
 };
 
@@ -413,6 +455,11 @@ struct ReducePayload {
   ReduceOp op;
 };
 
+watch::Transfer Shown(const ReducePayload& reduce) {
+  const size_t bytes = reduce.elements * SizeOf(reduce.dtype);
+  return {.function = "", .from = BytesAt(reduce.from, 1, bytes, bytes), .to = BytesAt(reduce.to, 1, bytes, bytes)};
+}
+
 std::optional<ReduceOp> ReduceOpOf(int kind) {
   switch (kind) {
     case ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM:
@@ -461,7 +508,7 @@ Status ReduceAsync(const char* function, void* dst, const void* src, uint64_t co
     return p.memory->Reduce(p.to, p.from, p.elements, p.dtype, p.op, launch).code();
   };
   return Enqueue(function, stream, MakeWork(function, 3 * count, payload, run),
-                 transfer.must_finish());
+                 transfer.must_finish(), payload);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "runtime/capture.h"
 #include "runtime/internal.h"
 #include "runtime/submit.h"
+#include "watch/watch.h"
 
 namespace anyacl::runtime {
 namespace {
@@ -101,6 +102,11 @@ Status FindBoth(const char* function, void* event_handle, void* stream_handle, P
               (*stream)->device());
 }
 
+void TellReached(const void* event) {
+  if (watch::On()) [[unlikely]]
+    watch::Tell(&watch::Watcher::HostReached, watch::Reached{.event = event});
+}
+
 std::optional<Record> RecordOf(const PinnedEvent& event) {
   const std::lock_guard lock(event->mutex());
   return event->record;
@@ -139,6 +145,7 @@ aclError Query(const char* function, aclrtEvent handle,
     ANYACL_RETURN_IF_ERROR(Find(function, handle, &event));
     bool answer = false;
     ANYACL_RETURN_IF_ERROR(question(function, event, &answer));
+    if (answer) TellReached(handle);
     *status = answer ? yes : no;
     return Status();
   });
@@ -156,6 +163,8 @@ Status RecordOn(const char* function, void* event_handle, void* stream_handle) {
     if (const int32_t code = stream->stopped(); code != 0) {
       return Fail(code, function, "the stream was stopped by an earlier failure");
     }
+    if (watch::On()) [[unlikely]]
+      watch::Tell(&watch::Watcher::Records, event_handle, stream->id());
     ANYACL_RETURN_IF_ERROR(stream->engine().Record(function, &record.stamp, &record.sequence));
   }
   const std::lock_guard lock(event->mutex());
@@ -245,6 +254,8 @@ Status WaitOn(const char* function, void* stream_handle, void* event_handle, uin
   if (const int32_t code = stream->stopped(); code != 0) {
     return Fail(code, function, "the stream was stopped by an earlier failure");
   }
+  if (watch::On()) [[unlikely]]
+    watch::Tell(&watch::Watcher::Waits, stream->id(), event_handle);
   // A record of the same stream is before us in its queue anyway.
   if (record->stream == stream || record->Done()) return Status();
   Waits wait{{stream, 0}};
@@ -274,6 +285,7 @@ Status SynchronizeEvent(const char* function, void* handle, Deadline deadline) {
     return Fail(code::kRtEventSyncTimeout, function,
                 "event {} was not reached when the time was up", event->id);
   }
+  TellReached(handle);
   if (record->stream->id() != record->stream_id) return Status();  // destroyed meanwhile
   return record->stream->TakeFailure(function, record->sequence);
 }

@@ -15,6 +15,7 @@
 #include "runtime/internal.h"
 #include "runtime/stream.h"
 #include "runtime/submit.h"
+#include "watch/tools.h"
 
 namespace anyacl::runtime {
 namespace {
@@ -72,7 +73,7 @@ Status Allocate(const char* function, MemoryKind kind, void** out, size_t size,
   block.device = context->device;
   ANYACL_RETURN_IF_ERROR(ReadConfig(function, config, &block.device));
 
-  DeviceMemory& memory = CurrentBackend().memory();
+  DeviceMemory& memory = watch::Guarded(CurrentBackend().memory());
   void* address = AllocateOrReclaim([&] {
     return kind == MemoryKind::kPinned ? memory.AllocateHost(size)
                                        : memory.Allocate(size, block.device);

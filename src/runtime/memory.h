@@ -73,6 +73,8 @@ class MemoryMap {
   void Count(int device, int64_t bytes);
 
  private:
+  bool Add(Block* block);
+  std::optional<Block> Take(const void* begin, MemoryKind kind);
   const Block* FindLocked(uintptr_t address) const;
   bool IsFreeLocked(uintptr_t begin, size_t bytes) const;
   void CutRegisteredLocked(uintptr_t begin, size_t bytes);

@@ -11,11 +11,32 @@
 #include "core/once.h"
 #include "runtime/memory.h"
 #include "runtime/stream.h"
+#include "watch/watch.h"
 
 namespace anyacl::runtime {
 namespace {
 
 uintptr_t AddressOf(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+watch::BlockKind KindOf(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::kDevice:
+      return watch::BlockKind::kDevice;
+    case MemoryKind::kPinned:
+      return watch::BlockKind::kPinned;
+    case MemoryKind::kRegistered:
+      return watch::BlockKind::kRegistered;
+    case MemoryKind::kMapped:
+      return watch::BlockKind::kMapped;
+  }
+  return watch::BlockKind::kRegistered;
+}
+
+void Show(void (watch::Watcher::*what)(const watch::Block&), const Block& block) {
+  if (!watch::On()) [[likely]]
+    return;
+  watch::Tell(what, watch::Block{KindOf(block.kind), block.begin, block.bytes, block.usable, block.device});
+}
 
 void GiveBack(const Block& block) {
   void* address = reinterpret_cast<void*>(block.begin);
@@ -71,6 +92,13 @@ MemoryMap& MemoryMap::Get() { return TheOne<MemoryMap>(); }
 // Programs register whole pages, and what follows their memory in its last page may be a small block of ours: the
 // registration then ends where the block begins, whichever comes first.
 bool MemoryMap::Insert(Block block) {
+  if (!Add(&block)) return false;
+  Show(&watch::Watcher::Appeared, block);
+  return true;
+}
+
+bool MemoryMap::Add(Block* added) {
+  Block& block = *added;
   const std::lock_guard lock(LockOf(Lock::kMemoryMap));
   if (block.kind != MemoryKind::kRegistered) {
     CutRegisteredLocked(block.begin, block.usable);
@@ -86,6 +114,12 @@ bool MemoryMap::Insert(Block block) {
 }
 
 std::optional<Block> MemoryMap::Remove(const void* begin, MemoryKind kind) {
+  std::optional<Block> block = Take(begin, kind);
+  if (block) Show(&watch::Watcher::Vanished, *block);
+  return block;
+}
+
+std::optional<Block> MemoryMap::Take(const void* begin, MemoryKind kind) {
   const std::lock_guard lock(LockOf(Lock::kMemoryMap));
   const auto found = blocks_.find(AddressOf(begin));
   if (found == blocks_.end() || found->second.kind != kind) return std::nullopt;

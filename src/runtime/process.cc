@@ -30,6 +30,7 @@
 #include "core/undo.h"
 #include "runtime/backends.h"
 #include "runtime/internal.h"
+#include "watch/watch.h"
 
 namespace anyacl::runtime {
 namespace {
@@ -237,6 +238,8 @@ Status Finalize(const char* function, uint64_t subtract, uint64_t* remaining) {
     if (remaining) *remaining = process.init_count;
     if (process.init_count > 0) return Status();
   }
+  if (watch::On()) [[unlikely]]
+    watch::Tell(&watch::Watcher::Ends, false);
   // All of them run, and what aclInit set is taken back: nobody can finalise a second time.
   Status first;
   for (const auto& hook : hooks) {

@@ -13,6 +13,11 @@
 #include "runtime/internal.h"
 #include "runtime/memory.h"
 #include "runtime/submit.h"
+#include "trace/faults.h"
+#include "trace/recorder.h"
+#include "trace/switches.h"
+#include "watch/tools.h"
+#include "watch/watch.h"
 
 namespace anyacl::runtime {
 namespace {
@@ -31,6 +36,29 @@ std::atomic<Stream*> first_stream{nullptr};
 std::atomic<int32_t> next_id{0};
 
 Stream* first_spare = nullptr;  // guarded by kSpareStreams
+
+// Work whose run is written to the trace, or that is to fail.
+struct Watched {
+  Work work;
+  int32_t stream;
+  int32_t fault;
+};
+
+int32_t RunWatched(Work& outer, const Launch& launch) {
+  Watched& watched = *PayloadOf<Watched*>(outer);
+  const int64_t begin = trace::Now();
+  const int32_t code = watched.fault ? watched.fault : watched.work.run(watched.work, launch);
+  if (trace::IsOn(trace::kTrace)) {
+    trace::AppendWork(static_cast<uint32_t>(watched.stream), watched.work.label, watched.work.cost_bytes, begin,
+                      trace::Now(), code);
+  }
+  return code;
+}
+
+void ReleaseWatched(Work& outer) {
+  const std::unique_ptr<Watched> watched(PayloadOf<Watched*>(outer));
+  if (watched->work.release) watched->work.release(watched->work);
+}
 
 [[maybe_unused]] const int mends = [] {
   InForkedChild(Lock::kStreams, [] {
@@ -69,6 +97,22 @@ void Stream::Register() {
 }
 
 Status Stream::Submit(const Work& work, Where where, uint64_t* sequence) {
+  if (!trace::AllOff()) [[unlikely]]
+    return SubmitWatched(work, where, sequence);
+  return SubmitPlain(work, where, sequence);
+}
+
+Status Stream::SubmitWatched(const Work& work, Where where, uint64_t* sequence) {
+  const int32_t fault = trace::IsOn(trace::kFaults) ? trace::FaultOnStream(work.label) : 0;
+  if (fault == 0 && !trace::IsOn(trace::kTrace)) return SubmitPlain(work, where, sequence);
+  auto watched = std::make_unique<Watched>(Watched{work, id(), fault});
+  Work outer = MakeWork(work.label, work.cost_bytes, watched.get(), RunWatched, ReleaseWatched);
+  ANYACL_RETURN_IF_ERROR(SubmitPlain(outer, where, sequence));
+  watched.release();
+  return Status();
+}
+
+Status Stream::SubmitPlain(const Work& work, Where where, uint64_t* sequence) {
   if (const int32_t code = stopped(); code != 0) [[unlikely]] {
     return Fail(code, work.label, "the stream was stopped by an earlier failure");
   }
@@ -78,13 +122,16 @@ Status Stream::Submit(const Work& work, Where where, uint64_t* sequence) {
   return engine_.Submit(work, where, sequence);
 }
 
-bool Stream::EnterWait(const Stream* target) {
+// What a stream waited for may have been reached before its thread took the note back: such an edge holds nobody up. One that is
+// not reached, of a thread that waits for this one, stays so while this thread is here.
+bool Stream::EnterWait(const Stream* target, uint64_t sequence) {
   const std::lock_guard lock(LockOf(Lock::kWaits));
-  for (const Stream* s = target; s; s = s->waits_for_) {
-    if (s->OnOwnThread()) return false;
+  Wait wait{target, sequence};
+  for (; wait.target && !wait.target->Reached(wait.sequence); wait = wait.target->waits_for_) {
+    if (wait.target->OnOwnThread()) return false;
   }
   for (Stream* s = First(); s; s = s->next()) {
-    if (s->OnOwnThread()) s->waits_for_ = target;
+    if (s->OnOwnThread()) s->waits_for_ = {target, sequence};
   }
   return true;
 }
@@ -92,14 +139,14 @@ bool Stream::EnterWait(const Stream* target) {
 void Stream::LeaveWait() {
   const std::lock_guard lock(LockOf(Lock::kWaits));
   for (Stream* s = First(); s; s = s->next()) {
-    if (s->OnOwnThread()) s->waits_for_ = nullptr;
+    if (s->OnOwnThread()) s->waits_for_ = {};
   }
 }
 
 WaitResult Stream::WaitFor(uint64_t sequence, Deadline deadline, const Stream* waiter) {
   StreamEngine* const waiting = waiter ? &waiter->engine_ : nullptr;
   if (deadline != kForever || Reached(sequence) || !OfThisThread()) return engine_.WaitFor(sequence, deadline, waiting);
-  if (!EnterWait(this)) return WaitResult::kCircular;
+  if (!EnterWait(this, sequence)) return WaitResult::kCircular;
   const Undo entered([] { LeaveWait(); });
   return engine_.WaitFor(sequence, deadline, waiting);
 }
@@ -134,6 +181,16 @@ void Stream::Abort(int32_t code, const char* reason) {
     if (failure_.code == code) failure_.sequence = first;
   }
   WakeBlockedWork();
+}
+
+void Stream::TellReached() const {
+  if (watch::On()) [[unlikely]]
+    watch::Tell(&watch::Watcher::HostReached, watch::Reached{.stream = id()});
+}
+
+void Stream::TellBlurred() const {
+  if (watch::On()) [[unlikely]]
+    watch::Tell(&watch::Watcher::Blurs, id());
 }
 
 void Stream::Stop(int32_t code) {
@@ -173,7 +230,7 @@ Status Stream::TakeFailure(const char* function, uint64_t up_to) {
 }
 
 void Stream::AfterFork() {
-  waits_for_ = nullptr;
+  waits_for_ = {};
   capture_.store(nullptr, std::memory_order_relaxed);
   engine_.ForgetQueue();
 }
@@ -237,6 +294,7 @@ Status CreateStream(const char* function, const Stream::Settings& settings, Stre
   }
   stream->set_handle(entry.handle());
   entry->stream.store(stream, std::memory_order_release);
+  if (settings.is_default) watch::Disown(entry.handle());  // it goes with its context
   made.Keep();
   entry.Keep();
   taken.Keep();
@@ -256,6 +314,7 @@ bool EndStream(const void* handle, PendingWork pending) {
   } else if (!stream->OnOwnThread()) {
     stream->WaitFor(stream->Submitted(), kForever);
   }
+  stream->TellReached();
   ReturnResource(Resource::kStream, stream->device());
   ForgetSubscription(stream);
   stream->LeaveContext();
@@ -271,6 +330,7 @@ WaitResult WaitAllStreams(int device, Deadline deadline) {
     const WaitResult result = s->WaitFor(s->Submitted(), deadline);
     if (result == WaitResult::kTimedOut) return result;
     if (result == WaitResult::kCircular) all = result;
+    if (result == WaitResult::kReached) s->TellReached();
   }
   return all;
 }
@@ -312,6 +372,12 @@ Status RequireTimeout(const char* function, int32_t milliseconds) {
               milliseconds);
 }
 
+StreamFacts FactsOf(void* stream_handle) {
+  Stream* stream = nullptr;
+  if (!ResolveStream("", stream_handle, &stream).ok()) return {};
+  return {stream->id(), stream->device(), stream->capture() != nullptr};
+}
+
 Status Submit(void* stream_handle, const Work& work) {
   Stream* stream = nullptr;
   ANYACL_RETURN_IF_ERROR(ResolveForSubmit(work.label, stream_handle, &stream));
@@ -329,9 +395,23 @@ Status SubmitAndWait(void* stream_handle, const Work& work, bool* submitted) {
   ANYACL_RETURN_IF_ERROR(stream->Submit(work, Where::kAnywhere, &sequence));
   *submitted = true;
   const WaitResult result = stream->WaitFor(sequence, kForever);
-  if (result == WaitResult::kReached) return Status();
+  if (result == WaitResult::kReached) {
+    stream->TellReached();
+    return Status();
+  }
   if (result == WaitResult::kCircular) return CircularWait(work.label);
   return Fail(code::kRtStreamAbort, work.label, "the stream was aborted before the result was there");
+}
+
+Status SubmitBlocking(void* stream_handle, const Work& work, bool* submitted) {
+  Stream* stream = nullptr;
+  ANYACL_RETURN_IF_ERROR(ResolveForSubmit(work.label, stream_handle, &stream));
+  uint64_t sequence = 0;
+  ANYACL_RETURN_IF_ERROR(stream->Submit(work, Where::kAnywhere, &sequence));
+  *submitted = true;
+  if (sequence == 0 || stream->OnOwnThread() || stream->capture()) return Status();
+  stream->WaitFor(sequence, kForever);
+  return stream->TakeFailure(work.label, sequence);
 }
 
 }  // namespace anyacl::runtime

@@ -105,6 +105,10 @@ class Stream final : public StreamHooks {
   int32_t stopped() const { return stopped_.load(std::memory_order_relaxed); }
   void Stop(int32_t code);
 
+  // For watchers: the host knows that all its work so far is done; something nobody can look into is put on it.
+  void TellReached() const;
+  void TellBlurred() const;
+
   // The capture that records this stream's work now, or null. Set by capture.cc.
   GraphCapture* capture() const { return capture_.load(std::memory_order_acquire); }
   void set_capture(GraphCapture* capture) { capture_.store(capture, std::memory_order_release); }
@@ -124,8 +128,17 @@ class Stream final : public StreamHooks {
   void Register();  // puts a new one there
 
  private:
+  struct Wait {
+    const Stream* target = nullptr;
+    uint64_t sequence = 0;
+  };
+
+  Status SubmitPlain(const Work& work, Where where, uint64_t* sequence);
+  // With what trace/switches.h asks for.
+  Status SubmitWatched(const Work& work, Where where, uint64_t* sequence);
+
   // Notes for what this thread, if it is a stream's, is about to wait. False: that waits for this thread.
-  static bool EnterWait(const Stream* target);
+  static bool EnterWait(const Stream* target, uint64_t sequence);
   static void LeaveWait();
 
   struct Failure {
@@ -145,7 +158,7 @@ class Stream final : public StreamHooks {
   Stream* next_ = nullptr;
 
   Stream* next_spare_ = nullptr;  // guarded by kSpareStreams
-  const Stream* waits_for_ = nullptr;  // what its thread waits for without a deadline; guarded by kWaits
+  Wait waits_for_;  // what its thread waits for without a deadline; guarded by kWaits
 
   Settings settings_;  // these two are guarded by kStreams
   Failure failure_;

@@ -79,6 +79,7 @@ Status Synchronize(const char* function, void* handle, Deadline deadline) {
     return Fail(code::kRtStreamSyncTimeout, function,
                 "stream {} still had work when the time was up", stream->id());
   }
+  stream->TellReached();
   ReclaimFrees();
   return stream->TakeFailure(function, last);
 }
@@ -205,7 +206,9 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveStream(kName, stream, &target));
     ANYACL_RETURN_IF_ERROR(RequireMayAsk(kName, *target));
-    *status = target->idle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+    const bool idle = target->idle();
+    if (idle) target->TellReached();
+    *status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
     return Status();
   });
 }

@@ -16,6 +16,14 @@ const Backend& CurrentBackend();
 // What ACL_OPT_DETERMINISTIC is for the calling thread's context.
 int64_t Determinism();
 
+// The stream that Submit would put work on: its number, which no later stream has; -1 when the handle means none.
+struct StreamFacts {
+  int id = -1;
+  int device = 0;
+  bool is_captured = false;
+};
+StreamFacts FactsOf(void* stream_handle);
+
 // Puts work on a stream (null: the default stream of the current context) and returns without waiting
 // for it, except that small work may run here and now when the stream is idle. Allocates nothing once
 // the stream is warm. On failure the work was neither run nor released: the caller still owns it.
@@ -24,6 +32,10 @@ Status Submit(void* stream_handle, const Work& work);
 // The same, and waits until it is done. A stream that is captured refuses it. *submitted: as Submit would have succeeded,
 // so that the caller does not own the work any more.
 Status SubmitAndWait(void* stream_handle, const Work& work, bool* submitted);
+
+// As Submit, and, where that is possible (not in a capture, not in a host function of the stream), returns when it is done,
+// with its failure.
+Status SubmitBlocking(void* stream_handle, const Work& work, bool* submitted);
 
 }  // namespace anyacl::runtime
 

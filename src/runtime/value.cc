@@ -95,6 +95,7 @@ aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag, aclrtStre
     Stream* target = nullptr;
     ANYACL_RETURN_IF_ERROR(ResolveForSubmit(kName, stream, &target));
     const Value work{static_cast<uint64_t*>(devAddr), value, 0, target, &CurrentBackend().memory()};
+    target->TellBlurred();
     return target->Submit(MakeWork(kName, sizeof(value), work, Write), Where::kAnywhere, nullptr);
   });
 }
@@ -111,6 +112,7 @@ aclError aclrtValueWait(void* devAddr, uint64_t value, uint32_t flag, aclrtStrea
     const Value work{static_cast<uint64_t*>(devAddr), value, flag, target,
                      &CurrentBackend().memory()};
     const Where where = CurrentBackend().launches() ? Where::kAnywhere : Where::kOnStreamThread;
+    target->TellBlurred();
     return target->Submit(MakeWork(kName, 0, work, WaitForValue), where, nullptr);
   });
 }

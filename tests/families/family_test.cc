@@ -69,6 +69,7 @@ class FamilyTest : public testing::Test {
     }
     CheckCoverage(*op);
     CheckRefusals(*op, calls.all());
+    CheckAbsence(*op, calls.all());
   }
 
  private:
@@ -129,6 +130,23 @@ class FamilyTest : public testing::Test {
       });
       const bool strided = absent || subject_.limits.dense_only || (subject_.limits.partial && arg.is_written()) || seen_strided_.count(index);
       EXPECT_TRUE(strided) << arg.name << " is never a strided view";
+    }
+  }
+
+  // Without one of its optional arguments a call is planned or refused, in a sentence of its operator.
+  void CheckAbsence(const Operator& op, std::span<const TestCall> calls) {
+    for (const TestCall& call : calls) {
+      contract::CallSpec spec;
+      for (const harness::TestArg& arg : call.args) spec.args.push_back(arg.spec);
+      for (size_t i = 0; i < spec.args.size(); ++i) {
+        const contract::Arg& arg = op.contract.args()[i];
+        if (!arg.optional || !arg.is_handle() || spec.args[i].null) continue;
+        contract::CallSpec without = spec;
+        without.args[i].null = true;
+        const harness::Refusal refusal = harness::PlanCall(op, without);
+        EXPECT_TRUE(refusal.code == 0 || refusal.text.find(fmt::format("): {}: ", op.contract.op())) != std::string::npos)
+            << NameOf(op, call) << " without " << arg.name << ": " << refusal.code << " " << refusal.text;
+      }
     }
   }
 

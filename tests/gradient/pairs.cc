@@ -25,6 +25,7 @@ using harness::Out;
 using harness::RealArg;
 using harness::TestArg;
 using harness::Text;
+using harness::Whole;
 
 constexpr DType F32 = DType::kF32;
 
@@ -244,12 +245,208 @@ std::vector<Pair> Activations() {
   return pairs;
 }
 
+TestArg Probability(const Dims& dims) { return In(F32, dims, Between(0.125, 0.875)); }
+TestArg Classes(const Dims& dims, int64_t count) { return In(DType::kI64, dims, Whole(0, count - 1)); }
+TestArg Places(DType dtype, const Dims& dims, const std::vector<int64_t>& values) {
+  std::vector<harness::Number> numbers;
+  for (const int64_t value : values) numbers.push_back(static_cast<harness::Real>(value));
+  return In(dtype, dims, harness::Given(numbers));
+}
+
+// With every reduction: none, mean, sum.
+std::vector<Pair> Losses() {
+  std::vector<Pair> pairs;
+  const Dims d = {4, 5};
+  for (const int64_t r : {0, 1, 2}) {
+    const Dims one = r == 0 ? d : Dims{}, rows = r == 0 ? Dims{3} : Dims{}, pixels = r == 0 ? Dims{2, 3, 2} : Dims{};
+    const std::vector<Pair::Link> grad = {{"gradOutput", "out"}}, self = {{"out", "self"}};
+    pairs.push_back({"aclnnMseLoss", "aclnnMseLossBackward", {X(d), X(d), Int(r), Y(one)}, grad, self});
+    pairs.push_back({"aclnnL1Loss", "aclnnL1LossBackward", {X(d), X(d), Int(r), Y(one)}, grad, {{"gradInput", "self"}}});
+    pairs.push_back({"aclnnSmoothL1Loss", "aclnnSmoothL1LossBackward", {X(d), X(d), Int(r), RealArg(0.53), Y(one)}, {{"gradOut", "result"}}, {{"gradInput", "self"}}});
+    pairs.push_back({"aclnnSoftMarginLoss", "aclnnSoftMarginLossBackward", {X(d), X(d), Int(r), Y(one)}, grad, self});
+    pairs.push_back({"aclnnKlDiv", "aclnnKlDivBackward", {X(d), Variance(d), Int(r), Flag(false), Y(one)}, grad, self});
+    pairs.push_back({"aclnnKlDiv", "aclnnKlDivBackward", {X(d), X(d), Int(r), Flag(true), Y(one)}, grad, self});
+    pairs.push_back({"aclnnKlDiv", "aclnnKlDivTargetBackward", {X(d), Variance(d), Int(r), Flag(false), Y(one)}, grad, {{"gradTarget", "target"}}});
+    pairs.push_back({"aclnnKlDiv", "aclnnKlDivTargetBackward", {X(d), X(d), Int(r), Flag(true), Y(one)}, grad, {{"gradTarget", "target"}}});
+    pairs.push_back({"aclnnBinaryCrossEntropy", "aclnnBinaryCrossEntropyBackward", {Probability(d), Probability(d), X(d), Int(r), Y(one)}, grad, self,
+                     {{"weightOptional", "weight"}}});
+    const std::vector<TestArg> logits = {X(d), Probability(d), X(d), Variance(d), Int(r), Y(one)};
+    pairs.push_back({"aclnnBinaryCrossEntropyWithLogits", "aclnnBinaryCrossEntropyWithLogitsBackward", logits, grad, self});
+    pairs.push_back({"aclnnBinaryCrossEntropyWithLogits", "aclnnBinaryCrossEntropyWithLogitsTargetBackward", logits, grad, {{"gradTarget", "target"}}});
+    pairs.push_back({"aclnnNLLLoss", "aclnnNLLLossBackward", {X({3, 4}), Classes({3}, 4), Variance({4}), Int(r), Int(-100), Y(rows), Y({})}, grad, self,
+                     {{"totalWeight", "totalWeightOut"}}});
+    pairs.push_back({"aclnnNLLLoss2d", "aclnnNLLLoss2dBackward",
+                     {X({2, 4, 3, 2}), Classes({2, 3, 2}, 4), Variance({4}), Int(r), Int(-100), Y(pixels), Y({})}, grad, self, {{"totalWeight", "totalWeightOut"}}});
+    static constexpr const char* kNames[] = {"none", "mean", "sum"};
+    pairs.push_back({"aclnnCrossEntropyLoss", "aclnnCrossEntropyLossGrad",
+                     {X({3, 4}), Classes({3}, 4), Variance({4}), Text(kNames[r]), Int(-100), RealArg(0.125), RealArg(0), Flag(false), Y(rows), Y({3, 4}), X({0}), X({0})},
+                     {{"gradLoss", "lossOut"}}, {{"out", "input"}}, {{"logProb", "logProbOut"}}});
+  }
+  return pairs;
+}
+
+std::vector<Pair> Convolutions() {
+  const std::vector<Pair::Link> results = {{"gradInput", "input"}, {"gradWeight", "weight"}, {"gradBias", "bias"}};
+  const auto call = [](const Dims& weight, bool transposed, const Dims& out) {
+    return std::vector<TestArg>{X({2, 4, 5, 4}), X(weight), X({6}), Ints({1, 2}), Ints({1, 0}), Ints({1, 1}), Flag(transposed), Ints({0, 0}), Int(2), Y(out), Int(0)};
+  };
+  return {{"aclnnConvolution", "aclnnConvolutionBackward", call({6, 2, 3, 2}, false, {2, 6, 5, 2}), {{"gradOutput", "output"}}, results, {}, {{"outputMask", kAll3}}},
+          {"aclnnConvolution", "aclnnConvolutionBackward", call({4, 3, 3, 2}, true, {2, 6, 5, 8}), {{"gradOutput", "output"}}, results, {}, {{"outputMask", kAll3}}},
+          {"aclnnConvTbc", "aclnnConvTbcBackward", {X({5, 2, 3}), X({3, 3, 4}), X({4}), Int(1), Y({5, 2, 4}), Int(0)}, {{"self", "out"}},
+           {{"gradInput", "self"}, {"gradWeight", "weight"}, {"gradBias", "bias"}}, {{"input", "self"}}}};
+}
+
+std::vector<Pair> Pools() {
+  const std::vector<Pair::Link> grad = {{"gradOutput", "out"}}, grad_most = {{"gradOutput", "outputOut"}}, self = {{"gradInput", "self"}}, out = {{"out", "self"}};
+  const Dims plane = {1, 2, 5, 4}, pooled = {1, 2, 3, 3}, volume = {1, 2, 4, 4, 5}, blocks = {1, 2, 2, 2, 2};
+  const TestArg twos = Ints({2, 2, 2}), zeros = Ints({0, 0, 0}), ones = Ints({1, 1, 1}), no = Flag(false), yes = Flag(true);
+  return {
+      {"aclnnAvgPool2d", "aclnnAvgPool2dBackward", {X(plane), Ints({3, 2}), Ints({2, 1}), Ints({1, 0}), no, yes, Int(0), Int(0), Y(pooled)}, grad, self,
+       {{"stride", "strides"}, {"padding", "paddings"}}},
+      {"aclnnAvgPool2d", "aclnnAvgPool2dBackward", {X(plane), Ints({3, 2}), Ints({2, 1}), Ints({1, 0}), no, no, Int(0), Int(0), Y(pooled)}, grad, self,
+       {{"stride", "strides"}, {"padding", "paddings"}}},
+      {"aclnnAvgPool3d", "aclnnAvgPool3dBackward", {X(volume), twos, twos, zeros, no, yes, Int(3), Y(blocks)}, grad, {{"output", "self"}}},
+      {"aclnnAdaptiveAvgPool2d", "aclnnAdaptiveAvgPool2dBackward", {X(plane), Ints({3, 2}), Y({1, 2, 3, 2})}, grad, out},
+      {"aclnnAdaptiveAvgPool3d", "aclnnAdaptiveAvgPool3dBackward", {X(volume), Ints({2, 3, 2}), Y({1, 2, 2, 3, 2})}, grad, out},
+      {"aclnnAdaptiveMaxPool2d", "aclnnAdaptiveMaxPool2dBackward", {X(plane), Ints({3, 2}), Y({1, 2, 3, 2}), Out(DType::kI64, {1, 2, 3, 2})}, grad_most, self,
+       {{"indices", "indicesOut"}}},
+      {"aclnnAdaptiveMaxPool3d", "aclnnAdaptiveMaxPool3dBackward", {X(volume), Ints({2, 3, 2}), Y({1, 2, 2, 3, 2}), Out(DType::kI32, {1, 2, 2, 3, 2})}, grad_most,
+       self, {{"indices", "indicesOut"}}},
+      {"aclnnMaxPool2dWithIndices", "aclnnMaxPool2dWithIndicesBackward",
+       {X(plane), Ints({3, 2}), Ints({2, 1}), Ints({1, 0}), Ints({1, 1}), no, Y(pooled), Out(DType::kI32, pooled)}, grad, self},
+      {"aclnnMaxPool2dWithMask", "aclnnMaxPool2dWithMaskBackward",
+       {X(plane), Ints({3, 2}), Ints({2, 1}), Ints({1, 0}), Ints({1, 1}), no, Y(pooled), Out(DType::kI8, {1, 2, 6, 64})}, grad, self},
+      {"aclnnMaxPool3dWithArgmax", "aclnnMaxPool3dWithArgmaxBackward", {X(volume), twos, twos, zeros, ones, no, Y(blocks), Out(DType::kI32, blocks)}, grad, self},
+      {"aclnnMaxUnpool2d", "aclnnMaxUnpool2dBackward",
+       {X({1, 2, 2, 3}), Places(DType::kI64, {1, 2, 2, 3}, {0, 3, 7, 9, 13, 19, 1, 2, 8, 11, 14, 18}), Ints({4, 5}), Y({1, 2, 4, 5})}, grad, out},
+  };
+}
+
+std::vector<Pair> Paddings() {
+  struct Row {
+    const char* forward;
+    const char* backward;
+    Dims self;
+    std::vector<int64_t> padding;
+    Dims out;
+  };
+  const Dims line = {2, 5}, plane = {2, 4, 5}, volume = {2, 3, 4, 5};
+  const std::vector<Row> rows = {
+      {"aclnnReflectionPad1d", "aclnnReflectionPad1dBackward", line, {2, 1}, {2, 8}},
+      {"aclnnReflectionPad2d", "aclnnReflectionPad2dBackward", plane, {1, 2, 2, 1}, {2, 7, 8}},
+      {"aclnnReflectionPad3d", "aclnnReflectionPad3dBackward", volume, {1, 2, 2, 1, 1, 1}, {2, 5, 7, 8}},
+      {"aclnnReplicationPad1d", "aclnnReplicationPad1dBackward", line, {2, 1}, {2, 8}},
+      {"aclnnReplicationPad2d", "aclnnReplicationPad2dBackward", plane, {1, 2, 2, 1}, {2, 7, 8}},
+      {"aclnnReplicationPad3d", "aclnnReplicationPad3dBackward", volume, {1, 2, 2, 1, 1, 1}, {2, 5, 7, 8}},
+      {"aclnnCircularPad2d", "aclnnCircularPad2dBackward", plane, {1, 2, 2, 1}, {2, 7, 8}},
+      {"aclnnCircularPad3d", "aclnnCircularPad3dBackward", volume, {1, 2, 2, 1, 1, 1}, {2, 5, 7, 8}},
+  };
+  std::vector<Pair> pairs;
+  for (const Row& row : rows) {
+    pairs.push_back({row.forward, row.backward, {X(row.self), Ints(row.padding), Y(row.out)}, {{"gradOutput", "out"}}, {{"gradInput", "self"}}});
+  }
+  return pairs;
+}
+
+bool HasArg(std::string_view op, const char* arg) {
+  for (const Operator* known : Operators()) {
+    if (op == known->contract.op()) return known->contract.ArgIndex(arg) >= 0;
+  }
+  throw std::invalid_argument("no operator " + std::string(op));
+}
+
+std::vector<Pair> Resizes() {
+  struct Row {
+    const char* forward;
+    const char* backward;
+    int axes;
+    const char* self = "self";
+  };
+  static constexpr Row kRows[] = {
+      {"aclnnUpsampleLinear1d", "aclnnUpsampleLinear1dBackward", 1},
+      {"aclnnUpsampleBilinear2d", "aclnnUpsampleBilinear2dBackward", 2},
+      {"aclnnUpsampleBilinear2d", "aclnnUpsampleBilinear2dBackwardV2", 2},
+      {"aclnnUpsampleBilinear2dAA", "aclnnUpsampleBilinear2dAABackward", 2, "input"},
+      {"aclnnUpsampleBicubic2d", "aclnnUpsampleBicubic2dBackward", 2},
+      {"aclnnUpsampleBicubic2dAA", "aclnnUpsampleBicubic2dAAGrad", 2, "x"},
+      {"aclnnUpsampleTrilinear3d", "aclnnUpsampleTrilinear3dBackward", 3},
+      {"aclnnUpsampleNearest1d", "aclnnUpsampleNearest1dBackward", 1},
+      {"aclnnUpsampleNearest2d", "aclnnUpsampleNearest2dBackward", 2},
+      {"aclnnUpsampleNearest3d", "aclnnUpsampleNearest3dBackward", 3},
+      {"aclnnUpsampleNearestExact1d", "aclnnUpsampleNearestExact1dBackward", 1},
+      {"aclnnUpsampleNearestExact2d", "aclnnUpsampleNearestExact2dBackward", 2},
+      {"aclnnUpsampleNearestExact3d", "aclnnUpsampleNearestExact3dBackward", 3},
+  };
+  std::vector<Pair> pairs;
+  for (const Row& row : kRows) {
+    for (const bool corners : {false, true}) {
+      if (corners && !HasArg(row.forward, "alignCorners")) continue;
+      const std::vector<int64_t> sizes = {3, 4, 2}, larger = {5, 3, 4}, out(larger.begin(), larger.begin() + row.axes);
+      Dims from = {1, 2}, to = from;
+      for (int i = 0; i < row.axes; ++i) {
+        from.push_back(sizes[i]);
+        to.push_back(larger[i]);
+      }
+      const char* const result = HasArg(row.backward, "gradInput") ? "gradInput" : "out";
+      const Given given = {{row.self, X(from)}, {"outputSize", Ints(out)}, {"alignCorners", Flag(corners)}, {"out", Y(to)}};
+      const TestArg none = RealArg(0);
+      pairs.push_back({row.forward, row.backward, CallOf(row.forward, given), {{"gradOut", "out"}, {"gradOutput", "out"}}, {{result, row.self}}, {},
+                       {{"inputSize", Ints({from.begin(), from.end()})}, {"scales", none}, {"scalesD", none}, {"scalesH", none}, {"scalesW", none}}});
+    }
+  }
+  const std::vector<Pair::Link> grad = {{"gradOutput", "out"}}, both = {{"inputGrad", "input"}, {"gridGrad", "grid"}};
+  const std::vector<std::pair<const char*, TestArg>> mask = {{"outputMask", Bools({true, true})}};
+  const auto grid = [](const Dims& dims) { return In(F32, dims, Between(-1.2, 1.2)); };
+  for (const bool corners : {false, true}) {
+    for (const int64_t mode : {0, 2}) {
+      pairs.push_back({"aclnnGridSampler2D", "aclnnGridSampler2DBackward",
+                       {X({1, 2, 4, 5}), grid({1, 3, 2, 2}), Int(mode), Int(mode / 2), Flag(corners), Y({1, 2, 3, 2})}, grad, both, {}, mask});
+    }
+    pairs.push_back({"aclnnGridSampler3D", "aclnnGridSampler3DBackward",
+                     {X({1, 2, 3, 4, 5}), grid({1, 2, 1, 2, 3}), Int(0), Int(0), Flag(corners), Y({1, 2, 2, 1, 2})}, grad, both, {}, mask});
+  }
+  return pairs;
+}
+
+std::vector<Pair> Others() {
+  std::vector<Pair> pairs = {
+      {"aclnnLogit", "aclnnLogitGrad", {Probability({4, 5}), RealArg(0.01), Y({4, 5})}, {{"dy", "out"}}, {{"out", "input"}}, {{"x", "input"}}},
+      {"aclnnEmbedding", "aclnnEmbeddingDenseBackward", {X({5, 3}), Classes({2, 4}, 5), Y({2, 4, 3})}, {{"grad", "out"}}, {{"out", "weight"}}, {},
+       {{"numWeights", Int(5)}, {"paddingIdx", Int(100)}, {"scaleGradByFreq", Flag(false)}}},
+      {"aclnnIm2col", "aclnnIm2colBackward", {X({1, 2, 4, 5}), Ints({2, 3}), Ints({1, 1}), Ints({1, 0}), Ints({1, 2}), Y({1, 12, 10})}, {{"gradOutput", "out"}},
+       {{"out", "self"}}, {}, {{"inputSize", Ints({4, 5})}}},
+      {"aclnnRepeatInterleaveWithDim", "aclnnRepeatInterleaveGrad", {X({2, 3, 2}), Places(DType::kI64, {3}, {1, 0, 2}), Int(1), Int(3), Y({2, 3, 2})},
+       {{"yGrad", "out"}}, {{"out", "self"}}, {}, {{"axis", Int(1)}}},
+      {"aclnnThnnFusedLstmCell", "aclnnThnnFusedLstmCellBackward", {X({2, 12}), X({2, 12}), X({2, 3}), X({12}), X({12}), Y({2, 3}), Y({2, 3}), Y({2, 12})},
+       {{"gradHyOptional", "hyOut"}, {"gradCOptional", "cyOut"}}, {{"gradGatesOut", "inputGates"}, {"gradCxOut", "cx"}, {"gradBiasOut", "inputBiasOptional"}},
+       {{"cy", "cyOut"}, {"storage", "storageOut"}}, {{"hasBias", Flag(true)}}},
+      {"aclnnMoeTokenPermute", "aclnnMoeTokenPermuteGrad", {X({3, 2}), Classes({3, 2}, 3), Int(0), Flag(false), Y({6, 2}), Out(DType::kI32, {6})},
+       {{"permutedOutputGrad", "permuteTokensOut"}}, {{"out", "tokens"}}, {{"sortedIndices", "sortedIndicesOut"}}, {{"numTopk", Int(2)}}},
+      {"aclnnMoeTokenUnpermute", "aclnnMoeTokenUnpermuteGrad",
+       {X({6, 2}), Places(DType::kI32, {6}, {2, 0, 1, 5, 3, 4}), X({3, 2}), Flag(false), Null(), Y({3, 2})}, {{"unpermutedTokensGrad", "out"}},
+       {{"permutedTokensGradOut", "permutedTokens"}, {"probsGradOut", "probsOptional"}}, {{"permuteTokens", "permutedTokens"}}},
+  };
+  for (const double p : {1.5, 2.0, 3.0}) {
+    // Below 2, points lie apart: near a difference of 0 higher derivatives have no limit.
+    const TestArg from = p < 2 ? In(F32, {3, 4}, Between(0.5, 2)) : X({3, 4}), to = p < 2 ? In(F32, {5, 4}, Between(-2, 0)) : X({5, 4});
+    pairs.push_back({"aclnnCdist", "aclnnCdistBackward", {from, to, RealArg(p), Int(2), Y({3, 5})}, {{"grad", "out"}}, {{"out", "x1"}}, {{"cdist", "out"}}});
+  }
+  for (const int64_t mode : {0, 1, 2, 3}) {
+    pairs.push_back({"aclnnRotaryPositionEmbedding", "aclnnRotaryPositionEmbeddingGrad",
+                     {X({2, 2, 3, 8}), X({1, 1, 3, 8}), X({1, 1, 3, 8}), Int(mode), Y({2, 2, 3, 8})}, {{"dy", "out"}},
+                     {{"dxOut", "x"}, {"dcosOut", "cos"}, {"dsinOut", "sin"}}, {{"xOptional", "x"}}});
+  }
+  return pairs;
+}
+
 }  // namespace
 
 const std::vector<Pair>& GradientPairs() {
   static const auto* const all = [] {
     auto* const pairs = new std::vector<Pair>;
-    for (const auto& family : {Norms(), SoftMaxima(), GatedUnits(), Attention(), Activations()}) pairs->insert(pairs->end(), family.begin(), family.end());
+    for (const auto& family : {Norms(), SoftMaxima(), GatedUnits(), Attention(), Activations(), Losses(), Convolutions(), Pools(), Paddings(), Resizes(), Others()}) {
+      pairs->insert(pairs->end(), family.begin(), family.end());
+    }
     return pairs;
   }();
   return *all;

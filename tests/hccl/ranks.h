@@ -56,6 +56,9 @@ struct Launch {
 };
 void RunRanks(const char* program, const Launch& launch);
 
+// Set by main: also tests that take long.
+inline bool with_slow_ones = false;
+
 // For main: plays one rank when this process was started for it; false otherwise.
 bool PlayedRank(int argc, char** argv, int* result);
 

@@ -89,7 +89,7 @@ def declarations(args):
     spec = importlib.util.spec_from_file_location("declared_names", args.names)
     names = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(names)
-    return names, [h for folder in ("acl", "aclnn", "aclnnop") for h in sorted((args.headers / folder).rglob("*.h"))]
+    return names, [h for folder in ("acl", "aclnn", "aclnnop", "hccl") for h in sorted((args.headers / folder).rglob("*.h"))]
 
 
 def symbols(args):

@@ -5,9 +5,11 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from xml.etree import ElementTree
@@ -147,6 +149,76 @@ class ToolTest(unittest.TestCase):
         self.assertIn("run needs a program", self.refused("run"))
         self.assertIn("run needs a program", self.refused("run", "--"))
         self.assertIn("no_such_program cannot be run: No such file", self.refused("run", "--", "no_such_program"))
+
+    def ranks(self, count, script, *args, **environment):
+        started = time.monotonic()
+        done = run("run", "-n", str(count), "--", sys.executable, "-c", "import os, sys, time, signal\n" + script, *args,
+                   **environment)
+        return done.returncode, done.stdout.splitlines(), done.stderr.splitlines(), time.monotonic() - started
+
+    def test_run_ranks(self):
+        code, out, err, _ = self.ranks(3, "e = os.environ\nprint(*(e[n] for n in sys.argv[1:]), end='')", "RANK", "LOCAL_RANK",
+                                       "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "ANYACL_DEVICES", ANYACL_DEVICES="")
+        self.assertEqual((code, err), (0, []))
+        self.assertEqual(sorted(out), [f"[{rank}] {rank} {rank} 3 3 127.0.0.1 3" for rank in range(3)])
+        ports = {line.split()[1] for line in self.ranks(2, "print(os.environ['MASTER_PORT'])")[1]}
+        self.assertEqual(len(ports), 1)
+        self.assertIn(int(ports.pop()), range(1024, 65536))
+        _, out, _, _ = self.ranks(2, "print(os.environ['ANYACL_THREADS'], os.environ['ANYACL_DEVICES'])", ANYACL_THREADS="3",
+                                  ANYACL_DEVICES="8")
+        self.assertEqual(sorted(out), ["[0] 3 8", "[1] 3 8"])  # the user's count
+
+    def test_run_ranks_tags_every_line(self):
+        script = "for i in range(200): print('out', i); print('err', i, file=sys.stderr)"
+        code, out, err, _ = self.ranks(2, script)
+        self.assertEqual(code, 0)
+        for text, name in ((out, "out"), (err, "err")):
+            for rank in range(2):
+                own = [line for line in text if line.startswith(f"[{rank}] ")]
+                self.assertEqual(own, [f"[{rank}] {name} {i}" for i in range(200)])
+            self.assertEqual(len(text), 400)
+
+    def test_run_ranks_input(self):
+        done = subprocess.run([TOOL, "run", "-n", "2", "cat"], input="for the first\n", capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, "[0] for the first\n"))
+
+    def test_run_ranks_stops_all_when_one_fails(self):
+        code, _, err, seconds = self.ranks(3, "os.environ['RANK'] == '1' and sys.exit(5)\ntime.sleep(60)")
+        self.assertEqual((code, err), (5, ["anyacl: rank 1 ended with status 5; the others are stopped"]))
+        self.assertLess(seconds, 4)
+        code, _, err, _ = self.ranks(2, "os.environ['RANK'] == '0' and os.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(60)")
+        self.assertEqual((code, err), (137, ["anyacl: rank 0 was ended by signal 9 (Killed); the others are stopped"]))
+        # One that does not want to end, nor its child.
+        stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.environ['RANK'] == '1' and sys.exit(3)\nos.fork()\ntime.sleep(60)"
+        code, _, _, seconds = self.ranks(2, stubborn)
+        self.assertEqual(code, 3)
+        self.assertLess(seconds, 15)
+
+    def test_run_ranks_ends_with_the_launcher(self):
+        for signal_, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
+            launcher = subprocess.Popen([TOOL, "run", "-n", "2", "--", "sh", "-c", "echo $$; exec sleep 60"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            ranks = [int(launcher.stdout.readline().split()[1]) for _ in range(2)]
+            launcher.send_signal(signal_)
+            self.assertEqual(launcher.wait(20), status)
+            launcher.stdout.close()
+            for rank in ranks:
+                for _ in range(200):
+                    if not os.path.exists(f"/proc/{rank}") or " Z " in Path(f"/proc/{rank}/stat").read_text(encoding="utf-8"):
+                        break
+                    time.sleep(0.02)
+                else:
+                    self.fail(f"a rank outlives signal {signal_}")
+
+    def test_run_ranks_refuses(self):
+        self.assertIn("run needs a program", self.refused("run", "-n", "2"))
+        for count in ("0", "-1", "x", "5000"):
+            self.refused("run", "-n", count, "--", "true")
+        code, _, err, _ = self.ranks(1, "")
+        self.assertEqual((code, err), (0, []))
+        done = run("run", "-n", "2", "--", "no_such_program")
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("anyacl: no_such_program cannot be run: No such file", done.stderr)
 
     def test_unknown_names(self):
         for args in (("ops", "aclnnNothing"), ("bench", "--op", "aclnnNothing")):

@@ -3,7 +3,10 @@
 # Copyright The AnyACL Authors
 """Makes the Python environment of these tests from PyPI, below the build folder, and keeps it:
 
-    environment.py [--leg 2.7.1] [--root build/torch]      prints the interpreter; status 77 where PyPI is out of reach
+    environment.py [--leg 2.7.1] [--root build/torch]      prints the interpreter
+
+Status 77, with one line that says why, where the machine cannot make it: PyPI out of reach, no room on the disk, a Python
+without venv.
 
 torch_npu asks for a build of torch that PyPI does not have, so it is installed with --no-deps. PyPI's torch is a CUDA
 build: it needs some of NVIDIA's libraries to be imported at all, but neither a GPU nor the rest of what it asks for
@@ -11,12 +14,15 @@ build: it needs some of NVIDIA's libraries to be imported at all, but neither a 
 """
 import argparse
 import hashlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SKIPPED = 77
+ROOM = 10 << 30  # bytes: 4.5 GB of files, and what pip downloads and may keep
+ATTEMPTS = 2  # pip asks again for a connection, but not for a download that broke off
 
 COMMON = ["numpy==2.2.6", "pyyaml==6.0.2", "expecttest==0.3.0", "filelock==3.18.0", "typing-extensions==4.14.1",
           "sympy==1.14.0", "mpmath==1.3.0", "networkx==3.4.2", "jinja2==3.1.6", "markupsafe==3.0.2", "fsspec==2025.5.1",
@@ -36,7 +42,7 @@ LEGS = {  # torch, torch_npu, and what libtorch_cuda.so, libtorch_python.so and 
 
 
 class OutOfReach(Exception):
-    pass
+    """The machine cannot make the environment; nothing is wrong with AnyACL."""
 
 
 def run(command, log):
@@ -54,13 +60,15 @@ def make(leg="2.7.1", root=ROOT / "build/torch"):
         return python
     folder.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
+    if shutil.disk_usage(folder.parent).free < ROOM:
+        raise OutOfReach(f"{folder} needs {ROOM >> 30} GB of disk while it is made")
     if run([sys.executable, "-m", "venv", "--clear", folder], log):
-        raise SystemExit(f"no virtual environment could be made, see {log}")
+        raise OutOfReach(f"{sys.executable} cannot make a virtual environment (package python3-venv?), see {log}")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--no-compile"]
     if run([*pip, "--retries", "0", "--timeout", "20", COMMON[3]], log):  # a small one first: quick where there is no net
         raise OutOfReach(f"PyPI is out of reach, see {log}")
     print(f"installing torch {leg} and torch_npu below {folder}: about 2.5 GB, once", file=sys.stderr)
-    if run([*pip, *packages], log):
+    if not any(run([*pip, *packages], log) == 0 for _ in range(ATTEMPTS)):
         raise SystemExit(f"installing failed, see {log}")
     stamp.write_text(wanted, encoding="utf-8")
     return python

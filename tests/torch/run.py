@@ -3,7 +3,7 @@
 # Copyright The AnyACL Authors
 """Runs PyTorch programs, with the unmodified torch_npu of PyPI, on an installed AnyACL:
 
-    run.py [--prefix dist] [--leg 2.7.1] [--python FILE] [--match REGEX] [--jobs N] [--verbose] [basics mlp models]
+    run.py [--prefix dist] [--leg 2.7.1] [--python FILE] [--match REGEX] [--jobs N] [--verbose] [basics mlp models distributed]
 
 The last line is "N passed, N failed". Status 77 where PyPI is out of reach and no environment was made before.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 import environment
 
 HERE = Path(__file__).resolve().parent
+FILES = ["basics", "mlp", "models", "distributed"]
 
 
 def prefix_environment(prefix):
@@ -25,7 +26,8 @@ def prefix_environment(prefix):
         raise SystemExit(f"no AnyACL in {prefix}; ./check installs one into dist/")
     env = {k: v for k, v in os.environ.items() if not k.startswith("ASCEND_") and k != "PYTHONPATH"}
     env.update(ASCEND_HOME_PATH=str(prefix), ASCEND_OPP_PATH=str(prefix / "opp"), ASCEND_TOOLKIT_HOME=str(prefix),
-               LD_LIBRARY_PATH=f"{prefix}/lib64", PYTHONDONTWRITEBYTECODE="1", ANYACL_BACKEND="cpu",
+               LD_LIBRARY_PATH=f"{prefix}/lib64", ANYACL_BACKEND="cpu",
+               PYTHONPYCACHEPREFIX=str(environment.ROOT / "build/torch/pycache"),
                OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", "1"))
     return env
 
@@ -42,8 +44,8 @@ def main():
     except environment.OutOfReach as problem:
         print(f"torch tests skipped: {problem}")
         return environment.SKIPPED
-    if not any(name in rest for name in ("basics", "mlp", "models")):
-        rest += ["basics", "mlp", "models"]
+    if not any(name in rest for name in FILES):
+        rest += FILES
     return subprocess.run([str(python), str(HERE / "suite.py"), *rest], env=env).returncode
 
 

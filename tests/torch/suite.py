@@ -236,6 +236,7 @@ def main():
         return 0
     import torch
     import torch_npu  # noqa: F401
+    import torch._dynamo  # noqa: F401, optimizers import it: here once, instead of a second in every program
     torch.set_num_threads(1)
     if args.one:
         return call(PROGRAMS[args.one])

@@ -29,8 +29,36 @@ struct BenchOptions {
 };
 void Bench(const BenchOptions& options);
 
-// Becomes the program, in the environment of this installation; returns only by an exception.
-void RunProgram(const std::vector<std::string>& command);
+// A trace as text on standard output.
+void ShowTrace(const std::string& path);
+// As a timeline; "-" is standard output.
+void TraceToJson(const std::string& path, const std::string& out);
+// Makes the calls of a trace again. The exit status: 0 when they came to the same.
+int ReplayTrace(const std::string& path);
+
+struct NeedsOptions {
+  std::vector<std::string> files;
+  bool all = false;     // list what is provided, too
+  bool linked = false;  // leave out what is only named in strings
+};
+// The exit status: 0 when nothing is missing.
+int Needs(const NeedsOptions& options);
+
+struct ExplainOptions {
+  std::string word;  // a code, its name, or with `last` the file of a trace
+  bool last = false;
+};
+void ExplainCode(const ExplainOptions& options);
+
+struct VerifyReportOptions {
+  std::string log;
+  std::string out;  // empty: LOG.html
+};
+void VerifyReport(const VerifyReportOptions& options);
+
+// A program in the environment of this installation. `ranks` 0: becomes it, and returns only by an exception. Else that many
+// processes that find each other; returns the status.
+int RunProgram(const std::vector<std::string>& command, int ranks);
 
 }  // namespace anyacl::tool
 

@@ -56,17 +56,72 @@ void AddBench(CLI::App& app, BenchOptions& options) {
   bench->callback([&options] { Bench(options); });
 }
 
+struct RunOptions {
+  int ranks = 0;  // 0: not as ranks
+  int status = 0;
+};
+
+void AddVerifyReport(CLI::App& app, VerifyReportOptions& options) {
+  CLI::App* const report = app.add_subcommand("verify-report", "The log of ANYACL_VERIFY as an HTML page");
+  report->add_option("log", options.log, "What ANYACL_VERIFY wrote")->type_name("LOG")->required();
+  report->add_option("--out", options.out, "The page; default: LOG.html")->type_name("FILE");
+  report->callback([&options] { VerifyReport(options); });
+}
+
+struct TraceOptions {
+  std::string file;
+  std::string out = "-";
+};
+
+void AddTrace(CLI::App& app, TraceOptions& options) {
+  CLI::App* const trace = app.add_subcommand("trace", "What a program called: the file of ANYACL_TRACE");
+  trace->require_subcommand(1);
+  CLI::App* const show = trace->add_subcommand("show", "As text");
+  show->add_option("file", options.file, "The trace")->required()->type_name("FILE");
+  show->callback([&options] { ShowTrace(options.file); });
+  CLI::App* const timeline = trace->add_subcommand("json", "As a timeline for Perfetto (ui.perfetto.dev)");
+  timeline->add_option("file", options.file, "The trace")->required()->type_name("FILE");
+  timeline->add_option("--out", options.out, "Write it into this file (-: standard output)")->type_name("FILE");
+  timeline->callback([&options] { TraceToJson(options.file, options.out); });
+}
+
+void AddReplay(CLI::App& app, TraceOptions& options, int& status) {
+  CLI::App* const replay = app.add_subcommand("replay", "The calls of a trace again; status 1 when they come to something else");
+  replay->add_option("file", options.file, "The trace")->required()->type_name("FILE");
+  replay->callback([&] { status = ReplayTrace(options.file); });
+}
+
+void AddNeeds(CLI::App& app, NeedsOptions& options, int& status) {
+  CLI::App* const needs =
+      app.add_subcommand("needs", "Which functions programs and libraries use; status 1 when one is missing here");
+  needs->add_option("files", options.files, "Programs, libraries, extensions of Python")->required()->type_name("FILE");
+  needs->add_flag("--all", options.all, "List what is provided, too");
+  needs->add_flag("--linked", options.linked, "Leave out what is only named in strings");
+  needs->callback([&] { status = Needs(options); });
+}
+
+void AddExplain(CLI::App& app, ExplainOptions& options) {
+  CLI::App* const explain = app.add_subcommand("explain", "What a status code means and what helps");
+  explain->add_option("code", options.word, "A code or its name; with --last the file of a trace")->type_name("CODE");
+  explain->add_flag("--last", options.last, "The last failed call of a trace, by default that of ANYACL_TRACE");
+  explain->callback([&options] { ExplainCode(options); });
+}
+
 // Everything from the first word that is no option of ours is the program's, its own options included. CLI11 would eat
 // the first "--" and complain of what follows, so `rest` holds what stood behind it, with or without the program.
-void AddRun(CLI::App& app, const std::vector<std::string>& rest, bool has_dashes) {
+void AddRun(CLI::App& app, const std::vector<std::string>& rest, bool has_dashes, RunOptions& options) {
   CLI::App* const run = app.add_subcommand(
       "run", "A program in the environment of this installation: run -- PROGRAM ARGS");
+  run->add_option("-n", options.ranks,
+                  "As N ranks that find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   run->prefix_command();
-  run->callback([run, &rest, has_dashes] {
+  run->callback([run, &rest, has_dashes, &options] {
     std::vector<std::string> command = run->remaining();
     if (has_dashes && !command.empty()) command.push_back("--");
     command.insert(command.end(), rest.begin(), rest.end());
-    RunProgram(command);
+    options.status = RunProgram(command, options.ranks);
   });
 }
 
@@ -75,29 +130,40 @@ void RequireKnownCommand(const CLI::App& app, const std::string& word) {
   if (word.empty() || word[0] == '-') return;
   const auto is_word = [&](const CLI::App* command) { return command->get_name() == word; };
   if (!app.get_subcommands(is_word).empty()) return;
-  throw UserError(fmt::format("there is no command {}; known: info, ops, bench, run", word));
+  throw UserError(fmt::format("there is no command {}; known: info, ops, bench, run, trace, replay, needs, explain, verify-report", word));
 }
 
 int Run(int argc, char** argv) {
   CLI::App app("AnyACL: AscendCL and aclnn operators on any machine", "anyacl");
   OpsOptions ops;
   BenchOptions bench;
+  RunOptions run;
+  VerifyReportOptions report;
   app.set_version_flag("--version", fmt::format("AnyACL {}", Library().version));
   app.require_subcommand(1);
   AddInfo(app);
   AddOps(app, ops);
   AddBench(app, bench);
+  AddVerifyReport(app, report);
+  TraceOptions trace;
+  NeedsOptions needs;
+  ExplainOptions explain;
+  int status = 0;
+  AddTrace(app, trace);
+  AddReplay(app, trace, status);
+  AddNeeds(app, needs, status);
+  AddExplain(app, explain);
   const auto is_dashes = [](const char* word) { return std::strcmp(word, "--") == 0; };
   char** const end = argv + argc;
   char** const dashes =
       argc > 1 && std::strcmp(argv[1], "run") == 0 ? std::find_if(argv, end, is_dashes) : end;
   const std::vector<std::string> rest(dashes == end ? end : dashes + 1, end);
   argc = static_cast<int>(dashes - argv);
-  AddRun(app, rest, dashes != end);
+  AddRun(app, rest, dashes != end, run);
   try {
     RequireKnownCommand(app, argc > 1 ? argv[1] : "");
     app.parse(argc, argv);  // runs the command
-    return 0;
+    return run.status ? run.status : status;
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : kUsage;  // --help and --version come this way too
   } catch (const UserError& e) {

@@ -45,6 +45,35 @@ std::vector<std::string> TypesOf(const contract::Contract& contract) {
   return names;
 }
 
+std::string NamesOf(contract::Products products) {
+  std::vector<std::string> names;
+  for (const Product product : kProducts) {
+    if (products.Has(product)) names.push_back(Name(product));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The dtypes of every argument that has a choice, or of several together, and where they are not the same on all products, on which.
+std::string TypeRowsMarkdown(const contract::Contract& contract) {
+  std::string out;
+  for (const Rule& rule : contract.rules()) {
+    if (rule.kind != RuleKind::kDTypeRows) continue;
+    std::map<unsigned, std::vector<std::string>> by_products;
+    for (const contract::TypeRow& row : rule.rows) {
+      std::vector<std::string> types;
+      for (const DType t : row.types) types.push_back(Name(t));
+      by_products[row.products.bits].push_back(fmt::format("{}", fmt::join(types, "/")));
+    }
+    std::vector<std::string> parts;
+    for (const auto& [bits, types] : by_products) {
+      const bool everywhere = bits == contract::kAllProducts.bits;
+      parts.push_back(fmt::format("{}{}", fmt::join(types, ", "), everywhere ? "" : " (" + NamesOf({bits}) + ")"));
+    }
+    out += fmt::format("- {}: {}\n", fmt::join(rule.args, "/"), fmt::join(parts, "; "));
+  }
+  return out;
+}
+
 std::vector<std::string> BackendsOf(const Operator& op) {
   std::vector<std::string> names;
   for (const contract::BackendKernels& kernels : KernelsOf(op, true)) names.push_back(kernels.backend);
@@ -99,8 +128,8 @@ std::string IndexMarkdown() {
 
 std::string FamilyMarkdown(const std::string& family, const std::vector<const Operator*>& operators) {
   std::string out = fmt::format(
-      "# {}\n\nWritten by `anyacl ops --markdown --out docs/operators`; do not edit. `anyacl ops NAME` lists the arguments, the dtype "
-      "rows, every check with its code, and the kernels.\n\n| operator | what it does | dtypes | products | backends |\n|---|---|---|---|---|\n",
+      "# {}\n\nWritten by `anyacl ops --markdown --out docs/operators`; do not edit. `anyacl ops NAME` lists the arguments, "
+      "every check with its code, and the kernels.\n\n| operator | what it does | dtypes | products | backends |\n|---|---|---|---|---|\n",
       family);
   for (const Operator* op : operators) {
     out += fmt::format("| {} | {} | {} | {} | {} |\n", op->contract.op(), op->contract.table().summary,
@@ -108,10 +137,12 @@ std::string FamilyMarkdown(const std::string& family, const std::vector<const Op
   }
   for (const Operator* op : operators) {
     const contract::Table& table = op->contract.table();
-    if (table.formulas.empty() && table.notes.empty()) continue;
+    const std::string types = TypeRowsMarkdown(op->contract);
+    if (table.formulas.empty() && table.notes.empty() && types.empty()) continue;
     out += fmt::format("\n## {}\n\n", table.op);
     if (!table.formulas.empty()) out += fmt::format("```\n{}\n```\n", fmt::join(table.formulas, "\n"));
-    if (!table.formulas.empty() && !table.notes.empty()) out += "\n";
+    if (!table.formulas.empty() && !(table.notes.empty() && types.empty())) out += "\n";
+    out += types;
     for (const std::string& note : table.notes) out += fmt::format("- {}\n", note);
   }
   return out;

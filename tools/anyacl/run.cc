@@ -16,6 +16,7 @@
 
 #include "commands.h"
 #include "library.h"
+#include "ranks.h"
 
 namespace anyacl::tool {
 namespace {
@@ -61,9 +62,10 @@ void SetEnvironment(const fs::path& prefix) {
 
 }  // namespace
 
-void RunProgram(const std::vector<std::string>& command) {
+int RunProgram(const std::vector<std::string>& command, int ranks) {
   if (command.empty()) throw UserError("run needs a program: anyacl run -- program arguments");
   SetEnvironment(Prefix());
+  if (ranks > 0) return RunRanks(command, ranks);
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

@@ -13,6 +13,7 @@ namespace anyacl {
 
 Operator MakeEluBackward(const Entry& entry);
 void DeclarePrelu(Declarations& declarations);
+void DeclareRRelu(Declarations& declarations);
 
 namespace pointwise {
 namespace {
@@ -313,6 +314,7 @@ void DeclareBackward(Declarations* d) {
 void DeclareActivation(Declarations& declarations) {
   declarations.Add("aclnnEluBackward", MakeEluBackward);
   DeclarePrelu(declarations);
+  DeclareRRelu(declarations);
   pointwise::DeclareForward(&declarations);
   pointwise::DeclareBackward(&declarations);
 }

@@ -12,6 +12,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/attention.cpu.cc"
@@ -81,9 +83,22 @@ void ForTiles(int64_t sequences, int64_t heads, int64_t most_tokens, const Visit
 
 // --- packing ----------------------------------------------------------------------------------------------------------
 
+// The page of a token of keys, or -1.
+int64_t PageOf(const Problem& p, int64_t s, int64_t token) {
+  const int64_t page = p.pages[s * p.pages_of_sequence + token / p.page_tokens];
+  return page >= 0 && page < p.page_count ? page : -1;
+}
+
+// Where a token begins, in elements; -1: nowhere.
+int64_t TokenAt(const Problem& p, const Tokens& x, int64_t s, int64_t h, int64_t token) {
+  if (!x.paged) return s * x.sequence + h * x.head + token * x.token;
+  const int64_t page = PageOf(p, s, token);
+  return page < 0 ? -1 : page * x.sequence + h * x.head + token % p.page_tokens * x.token;
+}
+
 // Numbers of one token, in up to two parts, visited run by run.
 template <class Take>
-void ReadToken(const Tokens* parts, int count, int64_t s, int64_t h, int64_t token, const Take& take) {
+void ReadToken(const Problem& p, const Tokens* parts, int count, int64_t s, int64_t h, int64_t token, const Take& take) {
   HWY_ALIGN float run[kRun];
   int64_t before = 0;
   for (int part = 0; part < count; ++part) {
@@ -91,10 +106,11 @@ void ReadToken(const Tokens* parts, int count, int64_t s, int64_t h, int64_t tok
     const RunConversion load = pointwise::LoadConversion(x.dtype, pointwise::Compute::kFloat);
     const auto* const data = static_cast<const unsigned char*>(x.data);
     const auto size = static_cast<int64_t>(SizeOf(x.dtype));
-    const int64_t base = s * x.sequence + h * x.head + token * x.token;
+    const int64_t base = TokenAt(p, x, s, h, token);
+    if (base < 0) std::fill_n(run, kRun, 0.0f);
     for (int64_t e = 0; e < x.width; e += kRun) {
       const int64_t length = std::min(kRun, x.width - e);
-      load(data + (base + e * x.element) * size, x.element, run, 1, length);
+      if (base >= 0) load(data + (base + e * x.element) * size, x.element, run, 1, length);
       take(before + e, run, length);
     }
     before += x.width;
@@ -102,22 +118,22 @@ void ReadToken(const Tokens* parts, int count, int64_t s, int64_t h, int64_t tok
 }
 
 // A tile of tokens as panels of `width` of them: number e of token t is at (t / width * numbers + e) * width + t % width.
-void PackTile(const Tokens* parts, int count, int64_t s, int64_t h, int64_t first, int64_t tokens, int64_t numbers, int64_t width, float* to) {
+void PackTile(const Problem& p, const Tokens* parts, int count, int64_t s, int64_t h, int64_t first, int64_t tokens, int64_t numbers, int64_t width, float* to) {
   if (tokens % width != 0) std::fill(to + tokens / width * width * numbers, to + CeilDiv(tokens, width) * width * numbers, 0.0f);
   for (int64_t t = 0; t < tokens; ++t) {
     float* const column = to + t / width * width * numbers + t % width;
-    ReadToken(parts, count, s, h, first + t, [&](int64_t e, const float* run, int64_t length) {
+    ReadToken(p, parts, count, s, h, first + t, [&](int64_t e, const float* run, int64_t length) {
       for (int64_t i = 0; i < length; ++i) column[(e + i) * width] = run[i];
     });
   }
 }
 
 // The same as panels of numbers: number e of token t is at (e / kRows * tokens + t) * kRows + e % kRows.
-void PackAcross(const Tokens* parts, int count, int64_t s, int64_t h, int64_t first, int64_t tokens, int64_t numbers, float* to) {
+void PackAcross(const Problem& p, const Tokens* parts, int count, int64_t s, int64_t h, int64_t first, int64_t tokens, int64_t numbers, float* to) {
   const int64_t whole = numbers / kRows;
   if (numbers % kRows != 0) std::fill(to + whole * kRows * tokens, to + (whole + 1) * kRows * tokens, 0.0f);
   for (int64_t t = 0; t < tokens; ++t) {
-    ReadToken(parts, count, s, h, first + t, [&](int64_t e, const float* run, int64_t length) {
+    ReadToken(p, parts, count, s, h, first + t, [&](int64_t e, const float* run, int64_t length) {
       for (int64_t i = 0; i < length; ++i) to[((e + i) / kRows * tokens + t) * kRows + (e + i) % kRows] = run[i];
     });
   }
@@ -135,8 +151,8 @@ void Pack(const Problem& p, const Most& most, bool keys, const Tokens* parts, in
     const int64_t tokens = std::min(kTile, (keys ? seq.k_count : seq.q_count) - first);
     if (tokens <= 0) return;
     const int64_t place = (keys ? KeyPlace(p, seq, h) : QueryPlace(p, seq, h)) + first, begin = (keys ? seq.k_begin : seq.q_begin) + first;
-    if (form == Form::kAcross) return PackAcross(parts, count, s, h, begin, tokens, numbers, packed + place * PaddedWidth(numbers));
-    PackTile(parts, count, s, h, begin, tokens, numbers, form == Form::kRows ? kRows : kColumns, packed + place * numbers);
+    if (form == Form::kAcross) return PackAcross(p, parts, count, s, h, begin, tokens, numbers, packed + place * PaddedWidth(numbers));
+    PackTile(p, parts, count, s, h, begin, tokens, numbers, form == Form::kRows ? kRows : kColumns, packed + place * numbers);
   });
 }
 
@@ -192,7 +208,7 @@ class Extras {
   static bool AllTakePart(const Sequence& seq, const Block& b) {
     return b.j1 <= seq.prefix || (b.i1 - 1 + seq.first <= b.j0 && b.j1 - 1 <= b.i0 + seq.last);
   }
-  bool Adds(const Sequence& seq, const Block& b) const { return p_.pse_kind != Pse::kNone || p_.mask || !AllTakePart(seq, b); }
+  bool Adds(const Sequence& seq, const Block& b) const { return p_.pse_kind != Pse::kNone || p_.mask || p_.pages || !AllTakePart(seq, b); }
   bool Drops() const { return p_.drops; }
 
   // What is added to scaled scores, -inf where a position takes no part: [j][i] if queries are lanes, else [i][j].
@@ -203,6 +219,7 @@ class Extras {
       std::fill_n(run, count, 0.0f);
       AddPse(seq, b, i, run);
       Mask(seq, b, i, run);
+      LeaveOutPages(b, run);
       Limit(seq, b, i, run);
       Put(run, count, i - b.i0, queries_are_lanes, to);
     }
@@ -225,6 +242,7 @@ class Extras {
   int64_t PseAt(const Sequence& seq, int64_t s, int64_t head, int64_t i, int64_t j) const {
     const int64_t* const strides = p_.pse_strides;
     if (p_.pse_flat) return seq.pse + ((p_.pse_flat_rows ? head * seq.q_count + i : head) * seq.k_count) + j;
+    if (p_.count_from_first) std::tie(i, j) = std::pair(seq.q_begin + i, seq.k_begin + j);
     if (p_.pse_period == 0) return s * strides[0] + head * strides[1] + i * strides[2] + j * strides[3];
     const int64_t behind = seq.q_count - p_.pse_period;
     const int64_t row = i >= behind ? i - behind : i % p_.pse_period;
@@ -270,10 +288,17 @@ class Extras {
   void Mask(const Sequence& seq, const Block& b, int64_t i, float* run) const {
     if (!p_.mask) return;
     const int64_t* const strides = p_.mask_strides;
-    const int64_t di = p_.mask_of_all ? seq.q_begin : 0, dj = p_.mask_of_all ? seq.k_begin : 0;
+    const int64_t di = p_.count_from_first ? seq.q_begin : 0, dj = p_.count_from_first ? seq.k_begin : 0;
     const auto* const at = static_cast<const unsigned char*>(p_.mask) + b.s * strides[0] + b.head * strides[1] + (i + di) * strides[2] +
                            (b.j0 + dj) * strides[3];
     for (int64_t j = 0; j < b.j1 - b.j0; ++j) run[j] = at[j * strides[3]] != 0 ? -kInfinity : run[j];
+  }
+
+  void LeaveOutPages(const Block& b, float* run) const {
+    if (!p_.pages) return;
+    for (int64_t j = b.j0; j < b.j1; ++j) {
+      if (PageOf(p_, b.s, j) < 0) run[j - b.j0] = -kInfinity;
+    }
   }
 
   static void Limit(const Sequence& seq, const Block& b, int64_t i, float* run) {
@@ -406,8 +431,9 @@ class Forward {
         sum = seq.k_count == 0 ? 0 : kNothing;
       }
       const int64_t row = seq.stats + h * seq.stats_head + i * f_.stats_token;
-      std::fill_n(f_.most + row * kCopies, kCopies, most);
-      std::fill_n(f_.sum + row * kCopies, kCopies, sum);
+      if (f_.most) std::fill_n(f_.most + row * kCopies, kCopies, most);
+      if (f_.sum) std::fill_n(f_.sum + row * kCopies, kCopies, sum);
+      if (f_.log_sum) f_.log_sum[row] = factors[i - i0] == 0 ? kInfinity : most + std::log(sum);
     }
     const int64_t across = PaddedWidth(f_.v.width);
     for (int64_t i = i0; i < i1; i += kColumns) {
@@ -472,7 +498,7 @@ class Backward {
       const RunConversion load = pointwise::LoadConversion(b_.out.dtype, pointwise::Compute::kFloat);
       const auto* const out = static_cast<const unsigned char*>(b_.out.data);
       const int64_t base = s * b_.out.sequence + h * b_.out.head + (seq.q_begin + i) * b_.out.token;
-      ReadToken(&b_.dy, 1, s, h, seq.q_begin + i, [&](int64_t e, const float* run, int64_t length) {
+      ReadToken(p_, &b_.dy, 1, s, h, seq.q_begin + i, [&](int64_t e, const float* run, int64_t length) {
         load(out + (base + e * b_.out.element) * static_cast<int64_t>(SizeOf(b_.out.dtype)), b_.out.element, other, 1, length);
         for (int64_t k = 0; k < length; ++k) sum += static_cast<double>(run[k]) * static_cast<double>(other[k]);
       });
@@ -646,6 +672,21 @@ void Attention(const ForwardParams& p) { ANYACL_FAMILY_DISPATCH(RunForward)(p); 
 void AttentionGrad(const BackwardParams& p) { ANYACL_FAMILY_DISPATCH(RunBackward)(p); }
 void Write(const SequencesParams& p) { std::copy_n(p.values, p.count, p.to); }
 
+void Pad(const int64_t* padding, int64_t tokens, int64_t* begin, int64_t* count) {
+  *begin = tokens - std::clamp<int64_t>(*padding, 0, tokens) - *count;
+  if (*begin >= 0) return;
+  *begin = 0;
+  *count = 0;
+}
+void PadAll(const PaddingParams& p) {
+  for (Sequence* s = p.table; s != p.table + p.count; ++s) {
+    if (p.keys) Pad(p.keys, p.k_tokens, &s->k_begin, &s->k_count);
+    if (!p.queries) continue;
+    Pad(p.queries, p.q_tokens, &s->q_begin, &s->q_count);
+    s->stats += s->q_begin;
+  }
+}
+
 }  // namespace
 }  // namespace attention
 
@@ -653,6 +694,7 @@ namespace cpu {
 
 using attention::BackwardParams;
 using attention::ForwardParams;
+using attention::PaddingParams;
 using attention::SequencesParams;
 
 std::span<const Kernel> AttentionKernels() {
@@ -661,6 +703,10 @@ std::span<const Kernel> AttentionKernels() {
 }
 std::span<const Kernel> AttentionGradKernels() {
   static constexpr Kernel kernels[] = {MakeKernel<BackwardParams, FitsAlways<BackwardParams>, attention::AttentionGrad>("tiles")};
+  return kernels;
+}
+std::span<const Kernel> AttentionPaddingKernels() {
+  static constexpr Kernel kernels[] = {MakeKernel<PaddingParams, FitsAlways<PaddingParams>, attention::PadAll>("shift")};
   return kernels;
 }
 std::span<const Kernel> AttentionSequencesKernels() {

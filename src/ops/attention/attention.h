@@ -43,6 +43,7 @@ struct Tokens {
   int64_t element;
   int64_t width;
   DType dtype;
+  bool paged;  // tokens are where Problem::pages says: `sequence` is from page to page, `token` inside a page
 };
 
 // One sequence of queries and its keys.
@@ -70,6 +71,17 @@ struct SequencesParams {
   Sequence values[kSequencesAtOnce];
 };
 
+// Left padding that device memory tells of: sequences end so many tokens before the last one, and begin accordingly. What
+// would begin before the first token is empty.
+struct PaddingParams {
+  Sequence* table;
+  int64_t count;
+  const int64_t* queries;  // null: none
+  const int64_t* keys;
+  int64_t q_tokens;
+  int64_t k_tokens;
+};
+
 enum class Pse : uint8_t { kNone, kAdded, kScaled, kDistance, kRootOfDistance };
 
 struct Problem {
@@ -95,7 +107,14 @@ struct Problem {
   // Positions that take no part.
   const void* mask;
   int64_t mask_strides[4];
-  bool mask_of_all;        // one mask for the tokens of all sequences
+  bool count_from_first;   // masks and pse count queries and keys from the first token, not from where a sequence begins
+
+  // Keys in pages: token t of sequence s is in page pages[s * pages_of_sequence + t / page_tokens]. It takes no part if
+  // there is no such page.
+  const int32_t* pages;
+  int64_t pages_of_sequence;
+  int64_t page_tokens;
+  int64_t page_count;
 
   const void* keep_bits;   // one per position
   random::Key keep_key;    // where there are none
@@ -110,8 +129,9 @@ struct ForwardParams {
   Tokens k[2];
   Tokens v;
   Tokens out;
-  float* most;             // [rows, kCopies]
+  float* most;             // [rows, kCopies]; null: not wanted
   float* sum;
+  float* log_sum;          // [rows], M + ln Z, infinity where no position takes part; null: not wanted
   int64_t stats_token;     // rows from token to token
   float* packed_q;
   float* packed_k;

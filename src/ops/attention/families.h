@@ -52,7 +52,8 @@ Status AddSequences(PlanBuilder& plan, const std::vector<Sequence>& sequences, O
 
 Status AddZeros(PlanBuilder& plan, const Operand& to);
 
-void DeclareScores(Declarations& declarations);
+void DeclareScores(Declarations& declarations);     // of training
+void DeclareInference(Declarations& declarations);
 
 }  // namespace anyacl::attention
 

@@ -675,7 +675,7 @@ class Builder {
     for (int axis = std::max(missing, 0); axis < 4; ++axis) {
       p->mask_strides[axis] = mask.dims[axis - missing] == 1 ? 0 : mask.strides[axis - missing];
     }
-    p->mask_of_all = IsTnd() && IsMaskOfAll(a_, v_);
+    p->count_from_first = IsTnd() && IsMaskOfAll(a_, v_);
   }
 
   void DescribeDrop(Problem* p) {

@@ -73,6 +73,9 @@ Status AddZeros(PlanBuilder& plan, const Operand& to) {
 
 namespace anyacl {
 
-void DeclareAttention(Declarations& declarations) { attention::DeclareScores(declarations); }
+void DeclareAttention(Declarations& declarations) {
+  attention::DeclareScores(declarations);
+  attention::DeclareInference(declarations);
+}
 
 }  // namespace anyacl

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ops/conv/correlate.h"
+#include "ops/conv/families.h"
 #include "ops/operators.h"
 #include "ops/pointwise/pass.h"
 #include "ops/table.h"
@@ -110,6 +111,22 @@ std::string CubeMathType(int64_t type, int64_t most) {
   return type >= 0 && type <= most ? "" : fmt::format("must be 0 to {}, got {}", most, type);
 }
 
+// out = result + bias, where there is one
+Status AddBias(PlanBuilder& plan, Values values, int arg, const Operand& result, const Operand& out) {
+  if (!values[arg].given()) return pointwise::AddCopy(plan, result, out);
+  Operand bias = plan.TensorOperand(arg);
+  const int axes = out.dims.rank() - 1;
+  bias.dims.resize(axes);
+  bias.strides.resize(axes);
+  for (int i = 1; i < axes; ++i) {
+    bias.dims[i] = 1;
+    bias.strides[i] = 0;
+  }
+  const Operand inputs[] = {result, bias};
+  const pointwise::ScalarUse ones[] = {{Scalar::OfFloat(1)}, {Scalar::OfFloat(1)}};
+  return pointwise::AddPass(plan, pointwise::Formula::kScaledSum, DType::kF32, inputs, out, ones);
+}
+
 // --- forward ---------------------------------------------------------------------------------------------------------
 
 enum { kInput, kWeight, kBias, kStride, kPadding, kDilation, kTransposed, kOutputPadding, kGroups, kOutput, kCube };
@@ -167,19 +184,79 @@ Operator MakeConvolution(const Entry& entry) {
             Operand result;
             ANYACL_RETURN_IF_ERROR(values[kTransposed].flag ? conv::InputGradient(plan, g, x, w, &result)
                                                             : conv::Correlate(plan, g, x, w, &result));
-            if (!values[kBias].given()) return pointwise::AddCopy(plan, result, to);
-            Operand bias = plan.TensorOperand(kBias);
-            bias.dims.resize(dims.rank() - 1);
-            bias.strides.resize(dims.rank() - 1);
-            for (int i = 1; i < dims.rank() - 1; ++i) {
-              bias.dims[i] = 1;
-              bias.strides[i] = 0;
-            }
-            const Operand inputs[] = {result, bias};
-            const pointwise::ScalarUse ones[] = {{Scalar::OfFloat(1)}, {Scalar::OfFloat(1)}};
-            return pointwise::AddPass(plan, pointwise::Formula::kScaledSum, DType::kF32, inputs, to, ones);
+            return AddBias(plan, values, kBias, result, to);
           },
           .family = "conv"};
+}
+
+// --- one channel at a time -----------------------------------------------------------------------------------------------
+
+struct Deep {
+  enum { kSelf, kWeight, kKernel, kBias, kStride, kPadding, kDilation, kOut, kCube };
+};
+
+Call DepthwiseCall(Values v) {
+  const Dims& self = v[Deep::kSelf].tensor->dims;
+  return {self, v[Deep::kWeight].tensor->dims, v[Deep::kStride].ints->values, v[Deep::kPadding].ints->values, v[Deep::kDilation].ints->values,
+          nullptr, self[1], false};
+}
+
+bool DepthwiseIsEmpty(Values v) { return v[Deep::kSelf].tensor->empty() || v[Deep::kWeight].tensor->empty() || v[Deep::kOut].tensor->empty(); }
+
+std::string WrongDepth(Values v, Product) {
+  const Dims &weight = v[Deep::kWeight].tensor->dims, &self = v[Deep::kSelf].tensor->dims;
+  const bool fits = weight[1] <= 1 && (self[1] == 0 ? weight[0] == 0 : weight[0] % self[1] == 0);
+  return fits ? "" : fmt::format("must have one channel and a multiple of {} of them, got {}", self[1], ToString(weight));
+}
+
+std::string WrongKernel(Values v, Product) {
+  const Dims& weight = v[Deep::kWeight].tensor->dims;
+  const auto& kernel = v[Deep::kKernel].ints->values;
+  return kernel.size() == 2 && kernel[0] == weight[2] && kernel[1] == weight[3]
+             ? "" : fmt::format("must be the last two dims of weight {}, got {}", ToString(weight), Show(kernel));
+}
+
+std::string WrongDepthBias(Values v, Product) {
+  if (!v[Deep::kBias].given()) return "";
+  const Dims &bias = v[Deep::kBias].tensor->dims, want = {v[Deep::kWeight].tensor->dims[0]};
+  return bias == want ? "" : fmt::format("must have one element per output channel, {}, got shape {}", want[0], ToString(bias));
+}
+
+std::string FitsDepthwise(Values v, Product) {
+  Dims output;
+  Geometry g;
+  const Call call = DepthwiseCall(v);
+  if (call.padding.size() != 2) return fmt::format("needs padding of 2 entries, got {}", Show(call.padding));
+  if (v[Deep::kWeight].tensor->dims[1] == 0 || call.input[1] == 0) return "";  // nothing is computed
+  if (std::string problem = Solve(call, &output, &g); !problem.empty()) return problem;
+  const Dims& given = v[Deep::kOut].tensor->dims;
+  return output == given ? "" : fmt::format("must have the shape {} of the convolution, got {}", ToString(output), ToString(given));
+}
+
+Status PlanDepthwise(Values v, PlanBuilder& plan) {
+  if (DepthwiseIsEmpty(v)) return {};
+  Dims dims;
+  Geometry g;
+  Solve(DepthwiseCall(v), &dims, &g);
+  Operand result;
+  ANYACL_RETURN_IF_ERROR(conv::Correlate(plan, g, plan.TensorOperand(Deep::kSelf), plan.TensorOperand(Deep::kWeight), &result));
+  return AddBias(plan, v, Deep::kBias, result, plan.TensorOperand(Deep::kOut));
+}
+
+Operator MakeDepthwise(const Entry& entry) {
+  Table table = TableOf(entry, "gemm", "Convolution of each channel by itself, over two axes.", {.optional = {"bias"}});
+  table.formulas = {"out[n, o, p] = bias[o] + sum over q of self[n, o / m, p * stride + q * dilation - padding] * weight[o, 0, q]"};
+  table.notes = {"Computed in FLOAT whatever cubeMathType says, rounded once. m is the number of output channels for each of self's."};
+  AddNullRules(&table);
+  Add(&table, {Supported(kNewer), DTypes("self", RowsOf(types::kFloat3)), SameDType("weight", "self"), SameDType("out", "self"), SameDType("bias", "self"),
+               Rank("self", 4, 4), Rank("weight", 4, 4), Rank("out", 4, 4)});
+  for (const char* arg : {"self", "weight", "out"}) Add(&table, {Formats(arg, {Format::kNCHW})});
+  Add(&table, {Custom("weight", "must have one channel, and a multiple of self's channels of them", WrongDepth),
+               Custom("kernelSize", "must be the last two dims of weight", WrongKernel),
+               Custom("bias", "must have one element per output channel", WrongDepthBias),
+               Custom("out", "must have the shape of the convolution", FitsDepthwise),
+               Custom("cubeMathType", "must be 0 to 4", [](Values v, Product) { return CubeMathType(v[Deep::kCube].integer, 4); })});
+  return {.contract = Contract(std::move(table)), .plan = PlanDepthwise, .family = "conv"};
 }
 
 // --- backward --------------------------------------------------------------------------------------------------------
@@ -288,6 +365,8 @@ Operator MakeConvolutionBackward(const Entry& entry) {
 void DeclareConv(Declarations& declarations) {
   declarations.Add("aclnnConvolution", MakeConvolution);
   declarations.Add("aclnnConvolutionBackward", MakeConvolutionBackward);
+  declarations.Add("aclnnConvDepthwise2d", MakeDepthwise);
+  conv::DeclareTbc(declarations);
 }
 
 }  // namespace anyacl

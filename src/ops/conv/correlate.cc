@@ -3,6 +3,10 @@
 #include "ops/conv/correlate.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "ops/matmul/product.h"
 #include "ops/pointwise/pass.h"
@@ -23,37 +27,37 @@ Status Fill(PlanBuilder& plan, const Operand& to, float value) {
 
 int64_t ElementBytes(const Operand& operand) { return static_cast<int64_t>(SizeOf(operand.dtype)); }
 
-// Zeros of `spatial`, in which the elements of `from` stand at `first` + i * `step`, as far as they fit.
-Status Spread(PlanBuilder& plan, const char* name, const Operand& from, int axes, const int64_t* spatial, const int64_t* first,
-              const int64_t* step, Operand* result) {
-  *result = plan.ScratchOperand(name, from.dtype, WithSpatial(from.dims[0], from.dims[1], spatial, axes));
-  ANYACL_RETURN_IF_ERROR(Fill(plan, *result, 0));
-  Operand source = from, inside = *result;
-  for (int i = 0; i < axes; ++i) {
-    const int axis = 2 + i;
-    const int64_t fits = (spatial[i] - first[i] + step[i] - 1) / step[i];
-    source.dims[axis] = inside.dims[axis] = std::clamp<int64_t>(fits, 0, from.dims[axis]);
-    inside.offset += first[i] * inside.strides[axis] * ElementBytes(inside);
-    inside.strides[axis] *= step[i];
-  }
-  return pointwise::AddCopy(plan, source, inside);
-}
-
-// x with its padding around it; x itself where there is none.
-Status Padded(PlanBuilder& plan, const Geometry& g, const Operand& x, Operand* result) {
-  constexpr int64_t kOnes[kMaxSpatial] = {1, 1, 1};
+// The image between so many zeros along each axis; itself where there are none.
+Status Padded(PlanBuilder& plan, const char* name, const Operand& image, int axes, const int64_t* before, const int64_t* after,
+              Operand* result) {
   int64_t spatial[kMaxSpatial] = {};
   bool any = false;
-  for (int i = 0; i < g.axes; ++i) {
-    // Windows of the last outputs may end before the image does, but never behind it.
-    spatial[i] = g.in[i] + g.before[i] + g.after[i];
-    any = any || g.before[i] != 0 || g.after[i] != 0;
+  for (int i = 0; i < axes; ++i) {
+    spatial[i] = image.dims[2 + i] + before[i] + after[i];
+    any = any || before[i] != 0 || after[i] != 0;
   }
   if (!any) {
-    *result = x;
+    *result = image;
     return {};
   }
-  return Spread(plan, "padded image", x, g.axes, spatial, g.before, kOnes, result);
+  *result = plan.ScratchOperand(name, image.dtype, WithSpatial(image.dims[0], image.dims[1], spatial, axes));
+  ANYACL_RETURN_IF_ERROR(Fill(plan, *result, 0));
+  Operand inside = *result;
+  inside.dims = image.dims;
+  for (int i = 0; i < axes; ++i) inside.offset += before[i] * inside.strides[2 + i] * ElementBytes(inside);
+  return pointwise::AddCopy(plan, image, inside);
+}
+
+// [channels, n, ...] as [n, channels, ...] and the other way round. Sums lie channel by channel: the columns of the product are the
+// places of all images, so that there are many even where images are small.
+Operand WithChannelsSecond(Operand sums) {
+  std::swap(sums.dims[0], sums.dims[1]);
+  std::swap(sums.strides[0], sums.strides[1]);
+  return sums;
+}
+Dims ChannelsFirst(Dims dims) {
+  std::swap(dims[0], dims[1]);
+  return dims;
 }
 
 class AxisList {
@@ -82,45 +86,154 @@ Dims WeightDims(const Geometry& g) { return WithSpatial(g.out_channels, g.in_cha
 
 Status Correlate(PlanBuilder& plan, const Geometry& g, const Operand& x, const Operand& w, Operand* y) {
   const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
-  *y = plan.ScratchOperand("correlation", DType::kF32, OutputDims(g));
+  const Operand sums = plan.ScratchOperand("correlation", DType::kF32, ChannelsFirst(OutputDims(g)));
+  *y = WithChannelsSecond(sums);
   Operand image;
-  ANYACL_RETURN_IF_ERROR(Padded(plan, g, x, &image));
-  const Operand rows = AxisList(w).Add(g.n, 0).Add(g.groups, out_group * w.strides[0]).Add(out_group, w.strides[0])
-                           .Add(in_group, w.strides[1]).Spatial(w, g.axes, g.kernel, nullptr).Take();
-  const Operand windows = AxisList(image).Add(g.n, image.strides[0]).Add(g.groups, in_group * image.strides[1])
+  ANYACL_RETURN_IF_ERROR(Padded(plan, "padded image", x, g.axes, g.before, g.after, &image));
+  const Operand rows = AxisList(w).Add(g.groups, out_group * w.strides[0]).Add(out_group, w.strides[0]).Add(in_group, w.strides[1])
+                           .Spatial(w, g.axes, g.kernel, nullptr).Take();
+  const Operand windows = AxisList(image).Add(g.groups, in_group * image.strides[1]).Add(g.n, image.strides[0])
                               .Spatial(image, g.axes, g.out, g.stride).Add(in_group, image.strides[1])
                               .Spatial(image, g.axes, g.kernel, g.dilation).Take();
-  return matmul::AddContraction(plan, rows, {2, 1, 1 + g.axes}, windows, {2, g.axes, 1 + g.axes}, *y);
+  return matmul::AddContraction(plan, rows, {1, 1, 1 + g.axes}, windows, {1, 1 + g.axes, 1 + g.axes}, sums);
 }
 
-// dx[i] = sum over q of dy[(i + padding - q * dilation) / stride] * w[q], where that is whole: dy is spread out by the stride, with
-// room for the whole kernel in front, and read backwards along the kernel.
-Status InputGradient(PlanBuilder& plan, const Geometry& g, const Operand& dy, const Operand& w, Operand* dx) {
-  const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
-  *dx = plan.ScratchOperand("input gradient", DType::kF32, InputDims(g));
-  int64_t spatial[kMaxSpatial] = {}, first[kMaxSpatial] = {}, backwards[kMaxSpatial] = {};
-  for (int i = 0; i < g.axes; ++i) {
-    first[i] = (g.kernel[i] - 1) * g.dilation[i];
-    spatial[i] = g.before[i] + g.in[i] + first[i];
-    backwards[i] = -g.dilation[i];
+namespace {
+
+// dx[i] = sum over q of dy[(i + padding - q * dilation) / stride] * w[q], where that is whole. Along an axis, numbers i of one
+// residue by the stride, i = residue + j * stride, have the same taps: q = tap + t * tap_step, at place + j - t * reach in dy.
+struct Residue {
+  int64_t first = 0;
+  int64_t count = 0;  // of j
+  int64_t tap = 0;
+  int64_t taps = 0;
+  int64_t place = 0;
+};
+
+int64_t TapStep(const Geometry& g, int axis) { return g.stride[axis] / std::gcd(g.stride[axis], g.dilation[axis]); }
+int64_t Reach(const Geometry& g, int axis) { return g.dilation[axis] / std::gcd(g.stride[axis], g.dilation[axis]); }
+
+Residue ResidueOf(const Geometry& g, int axis, int64_t first) {
+  Residue r{.first = first, .count = std::max<int64_t>(0, (g.in[axis] - first + g.stride[axis] - 1) / g.stride[axis])};
+  const int64_t step = TapStep(g, axis), padded = first + g.before[axis], most = std::min(step, g.kernel[axis]);
+  while (r.tap < most && (padded - r.tap * g.dilation[axis]) % g.stride[axis] != 0) ++r.tap;
+  if (r.tap == most) return r;
+  r.taps = (g.kernel[axis] - r.tap + step - 1) / step;
+  r.place = (padded - r.tap * g.dilation[axis]) / g.stride[axis];
+  return r;
+}
+
+// All choices of a residue for each axis whose numbers are there and reached by a tap.
+using Part = std::array<Residue, kMaxSpatial>;
+std::vector<Part> PartsOf(const Geometry& g) {
+  std::vector<Part> parts = {Part{}};
+  for (int axis = 0; axis < g.axes; ++axis) {
+    std::vector<Part> more;
+    for (const Part& part : parts) {
+      for (int64_t first = 0; first < std::min(g.stride[axis], g.in[axis]); ++first) {
+        more.push_back(part);
+        more.back()[axis] = ResidueOf(g, axis, first);
+        if (more.back()[axis].taps == 0) more.pop_back();
+      }
+    }
+    parts = std::move(more);
   }
-  Operand spread;
-  ANYACL_RETURN_IF_ERROR(Spread(plan, "spread gradient", dy, g.axes, spatial, first, g.stride, &spread));
-  Operand begin = spread;
-  for (int i = 0; i < g.axes; ++i) begin.offset += (g.before[i] + first[i]) * spread.strides[2 + i] * ElementBytes(spread);
-  const Operand rows = AxisList(w).Add(g.n, 0).Add(g.groups, out_group * w.strides[0]).Add(in_group, w.strides[1])
-                           .Add(out_group, w.strides[0]).Spatial(w, g.axes, g.kernel, nullptr).Take();
-  const Operand windows = AxisList(begin).Add(g.n, spread.strides[0]).Add(g.groups, out_group * spread.strides[1])
-                              .Spatial(spread, g.axes, g.in, nullptr).Add(out_group, spread.strides[1])
-                              .Spatial(spread, g.axes, g.kernel, backwards).Take();
-  return matmul::AddContraction(plan, rows, {2, 1, 1 + g.axes}, windows, {2, g.axes, 1 + g.axes}, *dx);
+  return parts;
+}
+
+int64_t Places(const Geometry& g, const Part& part) {
+  int64_t count = g.n;
+  for (int i = 0; i < g.axes; ++i) count *= part[i].count;
+  return count;
+}
+int64_t Taps(const Geometry& g, const Part& part) {
+  int64_t count = 1;
+  for (int i = 0; i < g.axes; ++i) count *= part[i].taps;
+  return count;
+}
+
+// dy with zeros around it, so that all parts find their places; `before`: how many are in front.
+Status PaddedForParts(PlanBuilder& plan, const Geometry& g, const Operand& dy, const std::vector<Part>& parts, int64_t* before,
+                      Operand* image) {
+  int64_t after[kMaxSpatial] = {};
+  for (const Part& part : parts) {
+    for (int i = 0; i < g.axes; ++i) {
+      before[i] = std::max(before[i], (part[i].taps - 1) * Reach(g, i) - part[i].place);
+      after[i] = std::max(after[i], part[i].place + part[i].count - g.out[i]);
+    }
+  }
+  return Padded(plan, "padded gradient", dy, g.axes, before, after, image);
+}
+
+// sums = one part of dx; `image` is dy with `before` zeros in front.
+Status AddPart(PlanBuilder& plan, const Geometry& g, const Part& part, const Operand& image, const int64_t* before, const Operand& w,
+               const matmul::ProductRoom& room, Operand* sums) {
+  const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
+  Operand kernel = w, begin = image;
+  int64_t counts[kMaxSpatial] = {}, taps[kMaxSpatial] = {}, tap_steps[kMaxSpatial] = {}, backwards[kMaxSpatial] = {};
+  for (int i = 0; i < g.axes; ++i) {
+    counts[i] = part[i].count;
+    taps[i] = part[i].taps;
+    tap_steps[i] = TapStep(g, i);
+    backwards[i] = -Reach(g, i);
+    kernel.offset += part[i].tap * w.strides[2 + i] * ElementBytes(w);
+    begin.offset += (before[i] + part[i].place) * image.strides[2 + i] * ElementBytes(image);
+  }
+  const Operand rows = AxisList(kernel).Add(g.groups, out_group * w.strides[0]).Add(in_group, w.strides[1]).Add(out_group, w.strides[0])
+                           .Spatial(w, g.axes, taps, tap_steps).Take();
+  const Operand windows = AxisList(begin).Add(g.groups, out_group * image.strides[1]).Add(g.n, image.strides[0])
+                              .Spatial(image, g.axes, counts, nullptr).Add(out_group, image.strides[1])
+                              .Spatial(image, g.axes, taps, backwards).Take();
+  *sums = room.Sums(ChannelsFirst(WithSpatial(g.n, g.in_channels, counts, g.axes)));
+  return matmul::AddContraction(plan, rows, {1, 1, 1 + g.axes}, windows, {1, 1 + g.axes, 1 + g.axes}, *sums, room);
+}
+
+// Where a part is in dx.
+Operand PlaceOf(const Geometry& g, const Part& part, Operand dx) {
+  for (int i = 0; i < g.axes; ++i) {
+    const int axis = 2 + i;
+    dx.dims[axis] = part[i].count;
+    dx.offset += part[i].first * dx.strides[axis] * ElementBytes(dx);
+    dx.strides[axis] *= g.stride[i];
+  }
+  return dx;
+}
+
+}  // namespace
+
+// A product for each part: nothing is multiplied by the zeros that a stride puts between the numbers of dy.
+Status InputGradient(PlanBuilder& plan, const Geometry& g, const Operand& dy, const Operand& w, Operand* dx) {
+  const std::vector<Part> parts = PartsOf(g);
+  matmul::ProductRoom room;
+  int64_t reached = 0;
+  for (const Part& part : parts) {
+    reached += Places(g, part);
+    room.Fit(g.in_channels / g.groups, Places(g, part), g.out_channels / g.groups * Taps(g, part), g.groups);
+  }
+  const bool everything = reached * g.in_channels == Numel(InputDims(g));
+  if (!everything || parts.size() > 1) *dx = plan.ScratchOperand("input gradient", DType::kF32, InputDims(g));
+  if (!everything) ANYACL_RETURN_IF_ERROR(Fill(plan, *dx, 0));
+  if (parts.empty()) return {};
+  room.Book(plan);
+  int64_t before[kMaxSpatial] = {};
+  Operand image, sums;
+  ANYACL_RETURN_IF_ERROR(PaddedForParts(plan, g, dy, parts, before, &image));
+  for (const Part& part : parts) {
+    ANYACL_RETURN_IF_ERROR(AddPart(plan, g, part, image, before, w, room, &sums));
+    if (everything && parts.size() == 1) {
+      *dx = WithChannelsSecond(sums);
+    } else {
+      ANYACL_RETURN_IF_ERROR(pointwise::AddCopy(plan, WithChannelsSecond(sums), PlaceOf(g, part, *dx)));
+    }
+  }
+  return {};
 }
 
 Status WeightGradient(PlanBuilder& plan, const Geometry& g, const Operand& dy, const Operand& x, Operand* dw) {
   const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
   *dw = plan.ScratchOperand("weight gradient", DType::kF32, WeightDims(g));
   Operand image;
-  ANYACL_RETURN_IF_ERROR(Padded(plan, g, x, &image));
+  ANYACL_RETURN_IF_ERROR(Padded(plan, "padded image", x, g.axes, g.before, g.after, &image));
   const Operand rows = AxisList(dy).Add(g.groups, out_group * dy.strides[1]).Add(out_group, dy.strides[1])
                            .Add(g.n, dy.strides[0]).Spatial(dy, g.axes, g.out, nullptr).Take();
   const Operand windows = AxisList(image).Add(g.groups, in_group * image.strides[1]).Add(in_group, image.strides[1])

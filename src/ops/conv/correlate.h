@@ -33,7 +33,7 @@ Dims InputDims(const Geometry& g);   // [n, in_channels, in...]
 Dims OutputDims(const Geometry& g);  // [n, out_channels, out...]
 Dims WeightDims(const Geometry& g);  // [out_channels, in_channels / groups, kernel...]
 
-// Results are dense FLOAT operands in scratch memory.
+// Results are FLOAT operands in scratch memory, their axes in any order there.
 Status Correlate(PlanBuilder& plan, const Geometry& g, const Operand& x, const Operand& w, Operand* y);
 Status InputGradient(PlanBuilder& plan, const Geometry& g, const Operand& dy, const Operand& w, Operand* dx);
 Status WeightGradient(PlanBuilder& plan, const Geometry& g, const Operand& dy, const Operand& x, Operand* dw);

@@ -35,10 +35,11 @@ void EdgePanel(const float* a, const float* b, int64_t depth, float* c, int64_t 
   for (int64_t r = 0; r < rows; ++r) std::memcpy(c + r * row_step, whole + r * kColumns, columns * sizeof(float));
 }
 
-// A place in one group of an operand's axes, counted up row-major.
+// A place in one group of an operand's axes, counted up row-major. Last axes of size 1 are no axes: runs go along longer ones.
 class Counter {
  public:
   Counter(const GemmOperand& operand, int first, int axes, int64_t index) : dims_(operand.dims + first), strides_(operand.strides + first), inner_(axes - 1) {
+    while (inner_ >= 0 && dims_[inner_] == 1) --inner_;
     for (int axis = inner_; axis >= 0; --axis) {
       at_[axis] = index % dims_[axis];
       index /= dims_[axis];
@@ -49,6 +50,8 @@ class Counter {
   // How many steps of the innermost axis are left, and how far apart they are.
   int64_t Run() const { return inner_ < 0 ? 1 : dims_[inner_] - at_[inner_]; }
   int64_t Step() const { return inner_ < 0 ? 0 : strides_[inner_]; }
+  // How many steps there are from the beginning.
+  int64_t Length() const { return inner_ < 0 ? 1 : dims_[inner_]; }
   // At most Run().
   void Advance(int64_t count) {
     int axis = inner_;
@@ -83,15 +86,38 @@ Packing PackingOf(const GemmOperand& x, int64_t k) {
   return {&x, static_cast<int64_t>(SizeOf(x.dtype)), k, pointwise::LoadConversion(x.dtype, pointwise::Compute::kFloat)};
 }
 
-// `count` numbers along a counter that starts `base` elements behind the data.
-void LoadAlong(const Packing& p, Counter at, int64_t base, int64_t count, float* to) {
-  const auto* const data = static_cast<const unsigned char*>(p.operand->data);
+// `count` numbers that lie `step` elements apart, the first `from` elements behind the data. Runs of windows are short.
+HWY_INLINE void LoadRun(const Packing& p, int64_t from, int64_t step, int64_t count, float* HWY_RESTRICT to) {
+  const auto* const data = static_cast<const unsigned char*>(p.operand->data) + from * p.element;
+  if (p.operand->dtype != DType::kF32) return p.load(data, step, to, 1, count);
+  const auto* const HWY_RESTRICT numbers = reinterpret_cast<const float*>(data);
+  if (step == 1) {
+    for (int64_t i = 0; i < count; ++i) to[i] = numbers[i];
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = numbers[i * step];
+  }
+}
+
+// The next `count` places of a counter as runs along its innermost axis; returns how many.
+struct PlacesRun {
+  int64_t offset;
+  int64_t count;
+};
+int64_t RunsOf(Counter& at, int64_t count, PlacesRun* runs) {
+  int64_t number = 0;
   for (int64_t done = 0; done < count;) {
     const int64_t run = std::min(at.Run(), count - done);
-    p.load(data + (base + at.offset()) * p.element, at.Step(), to + done, 1, run);
+    runs[number++] = {at.offset(), run};
     at.Advance(run);
     done += run;
   }
+  return number;
+}
+
+// Along what lies closer together; where both do, along the longer.
+bool PacksAlong(const Counter& lines, const Counter& k) {
+  const int64_t line_step = std::abs(lines.Step()), k_step = std::abs(k.Step());
+  return line_step < k_step || (line_step == k_step && lines.Length() >= k.Length());
 }
 
 void PackPanel(const Packing& p, int64_t batch, int64_t first, int64_t all_lines, int64_t panel, int64_t width, float* packed) {
@@ -101,20 +127,37 @@ void PackPanel(const Packing& p, int64_t batch, int64_t first, int64_t all_lines
   const int64_t lines = std::min(width, all_lines - panel * width);
   const int64_t padded = (all_lines + width - 1) / width * width;
   const Counter first_line(x, line_axis, x.line_axes, first + panel * width);
-  const bool along_lines = std::abs(first_line.Step()) <= std::abs(Counter(x, k_axis, x.k_axes, 0).Step());
-  HWY_ALIGN float run[kChunk];
+  const bool along_lines = PacksAlong(first_line, Counter(x, k_axis, x.k_axes, 0));
+  PlacesRun line_runs[kMostPanelColumns], k_runs[kChunk];
+  int64_t line_run_count = 0;
+  if (along_lines) {
+    Counter line_at = first_line;
+    line_run_count = RunsOf(line_at, lines, line_runs);
+  }
+  HWY_ALIGN float numbers[kChunk];
   for (int64_t k0 = 0; k0 < p.k; k0 += kChunk) {
     const int64_t depth = std::min(kChunk, p.k - k0);
     float* const to = packed + k0 * padded + panel * depth * width;
     if (lines < width) std::fill(to, to + depth * width, 0.0f);
     Counter k_at(x, k_axis, x.k_axes, k0);
     if (along_lines) {
-      for (int64_t k = 0; k < depth; ++k, k_at.Advance(1)) LoadAlong(p, first_line, base + k_at.offset(), lines, to + k * width);
+      for (int64_t k = 0; k < depth; ++k, k_at.Advance(1)) {
+        float* line = to + k * width;
+        for (int64_t i = 0; i < line_run_count; ++i) {
+          LoadRun(p, base + k_at.offset() + line_runs[i].offset, first_line.Step(), line_runs[i].count, line);
+          line += line_runs[i].count;
+        }
+      }
     } else {
+      const int64_t k_run_count = RunsOf(k_at, depth, k_runs);
       Counter line_at = first_line;
       for (int64_t line = 0; line < lines; ++line, line_at.Advance(1)) {
-        LoadAlong(p, k_at, base + line_at.offset(), depth, run);
-        for (int64_t k = 0; k < depth; ++k) to[k * width + line] = run[k];
+        float* at = numbers;
+        for (int64_t i = 0; i < k_run_count; ++i) {
+          LoadRun(p, base + line_at.offset() + k_runs[i].offset, k_at.Step(), k_runs[i].count, at);
+          at += k_runs[i].count;
+        }
+        for (int64_t k = 0; k < depth; ++k) to[k * width + line] = numbers[k];
       }
     }
   }

@@ -37,15 +37,38 @@ int64_t Product(const Dims& dims, int begin, int count) {
   return product;
 }
 
-void Describe(const Operand& operand, Groups groups, GemmOperand* member) {
-  for (int i = 0; i < operand.dims.rank(); ++i) {
-    member->dims[i] = operand.dims[i];
-    member->strides[i] = operand.strides[i];
+// The axes of a group; those that lie one behind the other are one, so that runs along it are long. Returns how many they are.
+uint8_t DescribeGroup(const Operand& operand, int begin, int count, int64_t* dims, int64_t* strides) {
+  int written = 0;
+  for (int i = begin; i < begin + count; ++i) {
+    const int64_t size = operand.dims[i], stride = operand.strides[i];
+    if (written > 0 && size == 1) continue;
+    if (written > 0 && dims[written - 1] == 1) --written;
+    if (written > 0 && strides[written - 1] == size * stride) {
+      dims[written - 1] *= size;
+      strides[written - 1] = stride;
+      continue;
+    }
+    dims[written] = size;
+    strides[written++] = stride;
   }
+  return static_cast<uint8_t>(written);
+}
+
+void Describe(const Operand& operand, Groups groups, GemmOperand* member) {
+  int64_t *dims = member->dims, *strides = member->strides;
+  int begin = 0;
+  const auto describe = [&](int count) {
+    const uint8_t axes = DescribeGroup(operand, begin, count, dims, strides);
+    begin += count;
+    dims += axes;
+    strides += axes;
+    return axes;
+  };
   member->dtype = operand.dtype;
-  member->batch_axes = static_cast<uint8_t>(groups.batch);
-  member->line_axes = static_cast<uint8_t>(groups.lines);
-  member->k_axes = static_cast<uint8_t>(groups.k);
+  member->batch_axes = describe(groups.batch);
+  member->line_axes = describe(groups.lines);
+  member->k_axes = describe(groups.k);
 }
 
 // So many tiles of columns that a wave of them keeps every thread busy, and no more than this of memory.
@@ -98,11 +121,11 @@ Status AddContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, cons
   return plan.ChooseKernel("gemm");
 }
 
-void ProductRoom::Fit(int64_t m, int64_t n, int64_t k) {
+void ProductRoom::Fit(int64_t m, int64_t n, int64_t k, int64_t batch) {
   int64_t wave = 0;
-  rows_ = std::max(rows_, PackedRows(m, k));
-  columns_ = std::max(columns_, WaveFloats(1, n, std::max<int64_t>(k, 1), true, &wave));
-  sums_ = std::max(sums_, m * n);
+  rows_ = std::max(rows_, batch * PackedRows(m, k));
+  columns_ = std::max(columns_, WaveFloats(batch, n, std::max<int64_t>(k, 1), true, &wave));
+  sums_ = std::max(sums_, batch * m * n);
 }
 
 void ProductRoom::Book(PlanBuilder& plan) {

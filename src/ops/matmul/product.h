@@ -26,7 +26,7 @@ Status AddContraction(PlanBuilder& plan, const Operand& a, Groups a_groups, cons
 // Scratch memory that several products use one after the other: every one of them is fitted, then it is booked.
 class ProductRoom {
  public:
-  void Fit(int64_t m, int64_t n, int64_t k);
+  void Fit(int64_t m, int64_t n, int64_t k, int64_t batch = 1);
   void Book(PlanBuilder& plan);
   // The sums of a product, dense FLOAT.
   Operand Sums(const Dims& dims) const;

@@ -50,6 +50,23 @@ int MergeAxes(std::span<const Operand> inputs, const Operand& out, Axis* axes) {
   return kept;
 }
 
+// Whether a walk along the last axis of `dims` takes every element of the operand from another line of memory, while some other axis
+// has them side by side. Of tensors that are small all lines stay in a cache anyway.
+bool LiesAcross(const Operand& operand, const Dims& dims) {
+  constexpr int64_t kFewElements = 4096, kShortAxis = 16;
+  const int last = dims.rank() - 1;
+  if (Numel(dims) < kFewElements || dims[last] < kShortAxis) return false;
+  const int64_t step = std::abs(operand.strides[last]);
+  if (step * static_cast<int64_t>(SizeOf(operand.dtype)) < 64) return false;
+  bool across = false;
+  for (int axis = 0; axis < last; ++axis) {
+    if (dims[axis] == 1) continue;
+    if (operand.strides[axis] == 0) return false;  // what is repeated is read again from a cache
+    across = across || (dims[axis] >= kShortAxis && std::abs(operand.strides[axis]) < step);
+  }
+  return across;
+}
+
 // A whole number of a floating one, as tensors are converted: 8 and 16 bits through 32, and saturating there.
 int64_t WholeOf(const Scalar& s, DType as) {
   if (!IsFloating(s.dtype)) return s.AsInt();
@@ -206,6 +223,10 @@ Status AddPass(PlanBuilder& plan, Formula formula, DType computed, std::span<con
       operands[k].dtype = computed;
     }
     operands[k] = BroadcastTo(operands[k], out.dims);
+    if (IsConstant(inputs[k]) || !out.row_major() || !LiesAcross(operands[k], out.dims)) continue;
+    const Operand turned = plan.ScratchOperand("turned input", operands[k].dtype, out.dims);
+    ANYACL_RETURN_IF_ERROR(AddCopy(plan, operands[k], turned));
+    operands[k] = turned;
   }
   Axis axes[kMaxRank];
   const int count = MergeAxes({operands, inputs.size()}, out, axes);
@@ -238,7 +259,7 @@ Status AddPass(PlanBuilder& plan, Formula formula, DType computed, std::span<con
     if (!(options.keep_inputs >> k & 1) && !IsExact(inputs[k].dtype, computed)) {
       params.cut_inputs |= static_cast<uint8_t>(1u << k);
     }
-    plan.Bind(inputs[k], params.in[k]);
+    plan.Bind(operands[k], params.in[k]);
   }
   params.out_type = out.dtype;
   plan.Bind(out, params.out);

@@ -25,6 +25,7 @@ namespace anyacl {
 namespace reduction {
 namespace HWY_NAMESPACE {
 
+namespace hn = hwy::HWY_NAMESPACE;
 using pointwise::Compute;
 
 constexpr int kLanes = 16;         // of a row
@@ -106,12 +107,35 @@ template <class T, bool kSkipNan>
 struct Sum {
   using State = SumOf<T>;
   using Element = T;
+  using Number = decltype(State::sum);
+  using D = hn::ScalableTag<Number>;
+  static HWY_INLINE hn::Vec<D> Widened(const T* x) {
+    const hn::Rebind<T, D> d;
+    auto v = hn::LoadU(d, x);
+    if constexpr (kSkipNan && std::is_floating_point_v<T>) v = hn::IfThenZeroElse(hn::IsNaN(v), v);
+    if constexpr (sizeof(T) == sizeof(Number)) return hn::BitCast(D(), v);
+    else return hn::PromoteTo(D(), v);
+  }
   template <int L>
   struct Lanes : PlainLanes<State, L> {
     HWY_INLINE void Start(int l, T, double) { this->Begin(l); }
     HWY_INLINE void Add(int l, T x, int32_t) {
       if constexpr (kSkipNan) x = IsNan(x) ? T(0) : x;
-      this->state[l].Add(static_cast<decltype(State::sum)>(x));
+      this->state[l].Add(static_cast<Number>(x));
+    }
+    // Add(l, x[r * L + l]) for every lane in every round r, with the sums in registers meanwhile.
+    HWY_INLINE void AddRounds(const T* x, int64_t rounds)
+      requires(sizeof(State) == sizeof(Number))
+    {
+      constexpr int kEach = static_cast<int>(hn::MaxLanes(D()));
+      static_assert(L % kEach == 0);
+      Number* const sums = &this->state[0].sum;
+      hn::Vec<D> sum[L / kEach];
+      for (int v = 0; v < L / kEach; ++v) sum[v] = hn::LoadU(D(), sums + v * kEach);
+      for (int64_t r = 0; r < rounds; ++r) {
+        for (int v = 0; v < L / kEach; ++v) sum[v] = hn::Add(sum[v], Widened(x + r * L + v * kEach));
+      }
+      for (int v = 0; v < L / kEach; ++v) hn::StoreU(sum[v], D(), sums + v * kEach);
     }
   };
   static State Empty() { return {}; }
@@ -445,6 +469,10 @@ typename OpT::State FoldRow(const ReduceParams& p, const Source<typename OpT::El
       for (int l = 0; l < kLanes; ++l) lanes.Start(l, x[0], CenterOf(p, k));
     }
     int j = 0;
+    if constexpr (requires { lanes.AddRounds(x, 1); }) {
+      lanes.AddRounds(x, count / kLanes);
+      j = count / kLanes * kLanes;
+    }
     for (; j + kLanes <= count; j += kLanes) {
       for (int l = 0; l < kLanes; ++l) lanes.Add(l, x[j + l], at + j + l);
     }

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The AnyACL Authors
+"""Runs a broken program under the tool that its source names, and asserts that the tool finds the mistake.
+
+  // tool: ANYACL_GUARD=1 ...   the environment it runs in
+  // finds: REGEX               what the report must match, one line each
+
+Without the mistake (argument "right") nothing may be reported, and without the tool nothing is written at all.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TIME_LIMIT = 60  # seconds
+
+
+def read(source):
+    lines = Path(source).read_text(encoding="utf-8").splitlines()
+    tool = next(line.removeprefix("// tool: ") for line in lines if line.startswith("// tool: "))
+    finds = [line.removeprefix("// finds: ") for line in lines if line.startswith("// finds: ")]
+    return dict(word.split("=", 1) for word in tool.split()), finds
+
+
+def run(program, arguments, environment):
+    """The exit status and everything that was reported: in the file of ANYACL_REPORT and on standard error."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report")
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=TIME_LIMIT, check=False,
+                              env={**os.environ, **environment, "ANYACL_REPORT": str(report)})
+        written = report.read_text(encoding="utf-8") if report.exists() else ""
+    return done.returncode, written + done.stderr, done.stdout
+
+
+def main():
+    program, source = sys.argv[1:]
+    tool, finds = read(source)
+    problems = []
+    status, report, output = run(program, [], tool)
+    problems += [f"the report does not match: {pattern}" for pattern in finds if not re.search(pattern, report)]
+    if not finds or output or status < 0:
+        problems.append(f"exit status {status}, {len(finds)} patterns, standard output {output!r}")
+    status, other, output = run(program, ["right"], tool)
+    if status != 0 or other or output:
+        problems.append(f"without the mistake: exit status {status}\n{other}{output}")
+    quiet = {name: value for name, value in tool.items() if name == "ANYACL_DEVICES"}
+    status, other, output = run(program, ["right"], quiet)
+    if status != 0 or other or output:
+        problems.append(f"without the tool: exit status {status}\n{other}{output}")
+    print("\n".join(problems) or "found")
+    if problems:
+        print("--- the report ---\n" + report)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
