@@ -7,6 +7,7 @@
 #include <climits>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,7 +48,7 @@ class Scene {
     pse = Given({"pseShift", "pseShiftOptional"});
     mask = Given({"attenMask", "attenMaskOptional"});
     const bool one_query = call.HasArg("blocktable") || !call.HasArg("preTokens");
-    q_lengths = one_query ? nullptr : Lengths({"actualSeqLengths", "actualSeqLengthsOptional"});
+    q_lengths = one_query ? std::nullopt : Lengths({"actualSeqLengths", "actualSeqLengthsOptional"});
     k_lengths = one_query ? Lengths({"actualSeqLengths"}) : Lengths({"actualSeqLengthsKv", "actualSeqLengthsKvOptional"});
     k_prefix = Given({"keySharedPrefixOptional"});
     v_prefix = Given({"valueSharedPrefixOptional"});
@@ -141,15 +142,15 @@ class Scene {
   bool flat, list, single;
   int64_t batch, heads, key_heads, tokens, width, v_width, prefix = 0, pse_type;
   const Host *query, *pages = nullptr, *pse, *mask, *k_prefix, *v_prefix, *q_rope, *k_rope;
-  const Checked<int64_t>*q_lengths, *k_lengths;
+  std::optional<Checked<int64_t>> q_lengths, k_lengths;
   Real scale;
 
  private:
-  const Checked<int64_t>* Lengths(std::initializer_list<const char*> names) const {
+  std::optional<Checked<int64_t>> Lengths(std::initializer_list<const char*> names) const {
     for (const char* name : names) {
-      if (call.HasArg(name) && call.Has(name) && !call.Ints(name).empty()) return &call.Ints(name);
+      if (call.HasArg(name) && call.Has(name) && !call.Ints(name).empty()) return call.Ints(name);
     }
-    return nullptr;
+    return std::nullopt;
   }
   Range Padded(const std::string& arg, int64_t all, int64_t count) const {
     const Host* const padding = Given({(arg + "Optional").c_str(), arg.c_str()});
