@@ -36,7 +36,7 @@ class Verifier : public watch::Watcher {
   }
 
  private:
-  const int64_t most_ = env::GetInt(env::Var::ANYACL_VERIFY_MOST, 1, INT32_MAX, 1 << 26);
+  const int64_t most_ = env::GetInt(env::Var::ANYACL_VERIFY_MOST, 1 << 26);
   const bool aborts_ = std::string_view(env::Get(env::Var::ANYACL_VERIFY)) == "abort";
 };
 
