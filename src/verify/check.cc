@@ -10,6 +10,7 @@
 #include <exception>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/locks.h"
@@ -26,10 +27,13 @@ using watch::TensorUse;
 // Every element is read, computed and compared; an oracle touches it a few times more.
 constexpr int64_t kLeastStepsPerElement = 8;
 
+// What is known of operators and calls. Guarded by Lock::kVerify.
+struct Known {
+  std::unordered_map<const Operator*, const harness::Subject*> subjects;
+  std::unordered_set<std::string> too_large;  // calls whose oracles gave up, by operator and description
+};
+
 const harness::Subject* SubjectOf(const Operator* op, const char* name) {
-  struct Known {
-    std::unordered_map<const Operator*, const harness::Subject*> subjects;
-  };
   auto& subjects = TheOne<Known>().subjects;
   {
     const std::lock_guard lock(LockOf(Lock::kVerify));
@@ -39,6 +43,17 @@ const harness::Subject* SubjectOf(const Operator* op, const char* name) {
   const harness::Subject* const subject = harness::FindSubject(name);
   const std::lock_guard lock(LockOf(Lock::kVerify));
   return subjects[op] = subject;
+}
+
+bool IsKnownAsTooLarge(const LogLine& line) {
+  auto& too_large = TheOne<Known>().too_large;
+  const std::lock_guard lock(LockOf(Lock::kVerify));
+  return too_large.count(line.op + line.call) > 0;
+}
+void KnowAsTooLarge(const LogLine& line) {
+  auto& too_large = TheOne<Known>().too_large;
+  const std::lock_guard lock(LockOf(Lock::kVerify));
+  too_large.insert(line.op + line.call);
 }
 
 bool IsDecodable(DType dtype) { return harness::HasNumbers(dtype) || dtype == DType::kC32; }
@@ -159,6 +174,7 @@ Check::Check(const watch::OperatorRun& run, const Launch& launch, int64_t most)
 // A call without a reference is still looked through for NaN and infinities.
 std::string Check::WhyNot(int64_t most) const {
   if (run_.is_captured && run_.backend->launches()) return "captured";
+  if (IsKnownAsTooLarge(line_)) return kTooLarge;
   int64_t elements = 0;
   for (const TensorUse& use : run_.tensors) {
     if (use.is_touched && !IsDecodable(use.tensor.dtype))
@@ -248,6 +264,7 @@ LogLine Check::Finish(const Launch& launch) {
       CompareAll(outputs);
     } catch (const harness::TooMuchWork&) {
       line_.reason = kTooLarge;
+      KnowAsTooLarge(line_);
     } catch (const std::exception& e) {
       line_.reason = fmt::format("the reference does not take this call: {}", e.what());
     }
