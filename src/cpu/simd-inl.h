@@ -287,7 +287,7 @@ template <class T>
 HWY_INLINE void Load2Once(const T* p, VF& a, VF& b) {
   Load2(p, a, b);
 }
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 HWY_INLINE void Load2Once(const BFloat16* p, VF& even, VF& odd) {
   hn::Vec<Pair16> v = hn::LoadU(Pair16(), Bits(p));
   asm("" : "+v"(v.raw));
