@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "gradient/pairs.h"
+#include "harness/cases.h"
 #include "harness/session.h"
 #include "ops/operators.h"
 
@@ -106,6 +108,12 @@ const char* Linked(const std::vector<Pair::Link>& links, const char* backward) {
   return nullptr;
 }
 
+// Those with kernels of their own: their oracles round to FLOAT where the kernels do.
+bool IsTuned(std::string_view op) {
+  const auto& all = harness::AllCases();
+  return std::any_of(all.begin(), all.end(), [&](const harness::OperatorCases* cases) { return op == cases->op; });
+}
+
 class Check {
  public:
   explicit Check(const Pair& pair) : pair_(pair), forward_(pair.forward, pair.call, random_) {}
@@ -116,7 +124,7 @@ class Check {
     for (const contract::Arg& arg : Named(pair_.backward).contract.args()) args.push_back(ArgOf(arg));
     Side backward(pair_.backward, args, random_);
     Give(backward);
-    const bool exact = harness::FindSubject(pair_.backward) != nullptr;
+    const bool exact = harness::FindSubject(pair_.backward) && !IsTuned(pair_.backward);
     exact ? backward.Run() : backward.RunOperator();
     for (const Pair::Link& result : pair_.results) {
       SCOPED_TRACE(result.backward);

@@ -19,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|ld-linux[\w-]*|libstdc\+\+|libgcc_s)\.so\.\d+")
 ACCESSOR = "anyacl_introspection_v1"
-PLUGIN = "libanyacl_cuda.so"
+PLUGINS = {"libanyacl_cuda.so": "anyacl_cuda_plugin_v1", "libanyacl_verify.so": "anyacl_verify_plugin_v1"}  # and all they export
 DOCUMENTED = ["libascendcl.so", "libnnopbase.so", "libopapi_math.so", "libopapi_nn.so"]
 problems = []
 
@@ -102,8 +102,9 @@ def symbols(args):
         check(wanted <= have, f"{library} lacks {sorted(wanted - have)}")
 
     compare("libanyacl.so", everything | {ACCESSOR})
-    if (args.prefix / "lib64" / PLUGIN).exists():  # where nvcc was found
-        compare(PLUGIN, {"anyacl_cuda_plugin_v1"})
+    for plugin, entry in PLUGINS.items():
+        if (args.prefix / "lib64" / plugin).exists():  # that for CUDA where nvcc was found
+            compare(plugin, {entry})
     offered = set()
     for line in args.table.read_text(encoding="utf-8").splitlines():
         library, *listed = line.split()
@@ -135,7 +136,7 @@ def symbols(args):
 def loading(args):
     loader = args.work / "loader"
     run(["cc", "-std=c11", "-Wall", HERE / "loader.c", "-o", loader])
-    filters = [p for p in shared_objects(args) if p.parent.name == "lib64" and p.name not in ("libanyacl.so", PLUGIN)]
+    filters = [p for p in shared_objects(args) if p.parent.name == "lib64" and p.name not in ("libanyacl.so", *PLUGINS)]
     check(len(filters) > 20, f"only {len(filters)} libraries")
     lazy, now, globally, deep = os.RTLD_LAZY, os.RTLD_NOW, os.RTLD_GLOBAL, os.RTLD_DEEPBIND
     for flags in (lazy, now, lazy | globally, now | globally, now | deep):
@@ -150,7 +151,7 @@ def loading(args):
     copy = args.work / "followed"  # a copy that follows links still is a working tree
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(args.prefix, copy)
-    copied = [p for p in sorted(copy.glob("lib64/lib*.so")) if p.name != PLUGIN]
+    copied = [p for p in sorted(copy.glob("lib64/lib*.so")) if p.name not in PLUGINS]
     run([loader, now] + copied + sorted(copy.glob("lib64/stub/*.so")))
 
 
@@ -170,7 +171,8 @@ def addresses(args):
         "  return wrong ? 1 : 0;", "}", ""]), encoding="utf-8")
     lib64 = args.prefix / "lib64"
     run([args.cxx, "-std=c++11", "-Wall", "-Wextra", "-Werror", source, "-o", program, f"-I{args.prefix}/include",
-         f"-L{lib64}", "-lascendcl", "-lnnopbase", "-lopapi", "-lacl_op_compiler", "-lacl_cblas", "-lge_runner"])
+         f"-L{lib64}", "-lascendcl", "-lnnopbase", "-lopapi", "-lacl_op_compiler", "-lacl_cblas", "-lge_runner",
+         "-lhccl", "-lhcomm"])
     run([program], LD_LIBRARY_PATH=str(lib64))
     run([program], LD_LIBRARY_PATH=str(lib64), LD_BIND_NOW="1")
 

@@ -203,7 +203,7 @@ class Extras {
   static Span Keys(const Sequence& seq, int64_t i0, int64_t i1) {
     const int64_t end = std::min(seq.k_count, std::max(seq.prefix, i1 + seq.last));
     const int64_t begin = seq.prefix > 0 ? 0 : std::max<int64_t>(i0 + seq.first, 0);
-    return {begin, std::max(begin, end)};
+    return begin < end ? Span{begin, end} : Span{0, 0};  // a tile that begins behind the last key has none
   }
   static bool AllTakePart(const Sequence& seq, const Block& b) {
     return b.j1 <= seq.prefix || (b.i1 - 1 + seq.first <= b.j0 && b.j1 - 1 <= b.i0 + seq.last);

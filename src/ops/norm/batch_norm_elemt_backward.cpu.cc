@@ -27,8 +27,8 @@ namespace {
 using Params = BatchNormElemtBackwardParams;
 using Operand = Params::Operand;
 
-inline constexpr int64_t kBlock =
-    1024;  // positions of a table; a multiple of two of the widest vectors
+// Positions of a table; a multiple of two of the widest vectors. Two tables lie on the stack, which may be the caller's.
+inline constexpr int64_t kBlock = 512;
 inline constexpr int64_t kPad = 64;         // lanes of the widest vector there is
 inline constexpr int64_t kShortPlane = 48;  // elements from which a plane may have its own loop
 

@@ -752,20 +752,28 @@ void RowBlockOf(const Params& p, const Blocks& w, int64_t block) {
            : RowBlockOf<Way::kLongRows, T>(p, w, block, kLongTile);
 }
 
+// The sums of more blocks than make a chain. On its own, because little work runs on the caller's stack and has few blocks.
+HWY_NOINLINE void SumChains(const Blocks& w, int64_t column, int64_t count, float* sums) {
+  alignas(kLineBytes) double of_chains[kPiece];
+  const Totals totals{of_chains};
+  for (int64_t b = 0; b < w.count; ++b) {
+    AddTo(sums, w.sums + b * w.width + column, count);
+    if ((b + 1) % kChain == 0) MoveTo(totals, sums, count, b + 1 == kChain);
+  }
+  TakeTotals(totals, sums, count);
+}
+
 template <class T>
 void SumBlocksOf(const Params& p, const Blocks& w, int64_t piece) {
   alignas(kLineBytes) float sums[kPiece];
   const int64_t column = piece * kPiece;
   const int64_t count = std::min(kPiece, p.cols - column);
-  alignas(kLineBytes) double of_chains[kPiece];
-  const Totals totals{of_chains};
-  const bool chains = w.count > kChain;
   Clear(sums, count);
-  for (int64_t b = 0; b < w.count; ++b) {
-    AddTo(sums, w.sums + b * w.width + column, count);
-    if (chains && (b + 1) % kChain == 0) MoveTo(totals, sums, count, b + 1 == kChain);
+  if (w.count > kChain) {
+    SumChains(w, column, count, sums);
+  } else {
+    for (int64_t b = 0; b < w.count; ++b) AddTo(sums, w.sums + b * w.width + column, count);
   }
-  if (chains) TakeTotals(totals, sums, count);
   StoreDgamma<T>(sums, count, static_cast<float*>(p.dgamma) + column);
 }
 
