@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <optional>
 #include <span>
 
 #include "core/codes.h"
@@ -34,14 +33,19 @@ static_assert(sizeof(Run) <= Work::kPayload);
 
 Run& RunOf(Work& work) { return *reinterpret_cast<Run*>(work.payload); }
 
+// Apart, so that runs that nobody looks at have nothing of it.
+[[gnu::noinline]] int32_t RunWatched(Run& run, const Launch& launch) {
+  watch::Around watched(*run.watched, launch);
+  RunPlan(*run.executor->plan, run.Addresses(), run.workspace, launch);
+  watched.Done();
+  return 0;
+}
+
 int32_t DoRun(Work& work, const Launch& launch) {
   Run& run = RunOf(work);
-  std::optional<watch::Around> watched;
   if (run.watched) [[unlikely]]
-    watched.emplace(*run.watched, launch);
+    return RunWatched(run, launch);
   RunPlan(*run.executor->plan, run.Addresses(), run.workspace, launch);
-  if (watched) [[unlikely]]
-    watched->Done();
   return 0;
 }
 
@@ -162,7 +166,7 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
 }
 
 // Shows the run to watchers, unless there were none in phase 1 or the stream will refuse it.
-void Watch(Run& run, uint64_t workspace_given, void* stream_handle) {
+[[gnu::noinline]] void Watch(Run& run, uint64_t workspace_given, void* stream_handle) {
   const Executor& executor = *run.executor;
   const runtime::StreamFacts stream = runtime::FactsOf(stream_handle);
   if (!executor.call || stream.id < 0) return;

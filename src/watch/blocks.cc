@@ -47,7 +47,6 @@ Damage FindDamage(unsigned char* begin, size_t bytes, unsigned char filling) {
 
 void ReportDamage(const KnownBlock& block, const Damage& damage, const std::string& where,
                   const std::string& when) {
-  if (damage.bytes == 0) return;
   Report("guard",
          fmt::format("{} {} {} of {} were overwritten", damage.bytes,
                      damage.bytes == 1 ? "byte" : "bytes", where, block.Name()),
@@ -109,23 +108,28 @@ uintptr_t Blocks::EndOf(const KnownBlock& block) const {
   return end;
 }
 
-void CheckZones(KnownBlock& block, const std::string& when) {
+void CheckZones(KnownBlock& block, const When& when) {
   if (!block.has_zones || block.is_poisoned) return;
   unsigned char* const end = block.begin() + block.block.bytes;
   const Damage behind = FindDamage(end, static_cast<size_t>(block.zone_end() - end), kZoneByte);
-  ReportDamage(block, behind,
-               fmt::format("behind the end, from byte {} behind it on,", behind.first), when);
+  if (behind.bytes > 0) {
+    ReportDamage(block, behind,
+                 fmt::format("behind the end, from byte {} behind it on,", behind.first), when());
+  }
   const Damage front = FindDamage(block.begin() - kZone, kZone, kZoneByte);
-  ReportDamage(
-      block, front,
-      fmt::format("in front of the begin, from byte {} in front of it on,", kZone - front.first),
-      when);
+  if (front.bytes > 0) {
+    ReportDamage(
+        block, front,
+        fmt::format("in front of the begin, from byte {} in front of it on,", kZone - front.first),
+        when());
+  }
 }
 
-void CheckFreed(KnownBlock& block, const std::string& when) {
+void CheckFreed(KnownBlock& block) {
   const Damage damage = FindDamage(block.begin(), block.block.bytes, kFreedByte);
-  ReportDamage(block, damage, fmt::format("from byte {} on, after they were freed,", damage.first),
-               when);
+  if (damage.bytes > 0)
+    ReportDamage(block, damage,
+                 fmt::format("from byte {} on, after they were freed,", damage.first), "");
 }
 
 }  // namespace anyacl::watch

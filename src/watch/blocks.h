@@ -6,6 +6,7 @@
 #define ANYACL_WATCH_BLOCKS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -68,10 +69,11 @@ class Blocks {
   std::map<uintptr_t, KnownBlock> blocks_;
 };
 
-// Looks at the red zones, says what was overwritten and mends it. `when`: a line for the details.
-void CheckZones(KnownBlock& block, const std::string& when);
+// Looks at the red zones, says what was overwritten and mends it. `when`: lines for the details, made when they are needed.
+using When = std::function<std::string()>;
+void CheckZones(KnownBlock& block, const When& when);
 // The same of memory that was freed.
-void CheckFreed(KnownBlock& block, const std::string& when);
+void CheckFreed(KnownBlock& block);
 
 }  // namespace anyacl::watch
 

@@ -105,7 +105,7 @@ class Guard final : public Watcher {
     const std::lock_guard lock(Mutex());
     KnownBlock* const known = blocks_.StartingAt(block.begin);
     if (!known) return;
-    CheckZones(*known, "  found when it was freed\n");
+    CheckZones(*known, [] { return "  found when it was freed\n"; });
     known->is_freed = true;
     known->freed = site;
     live_.erase(known);
@@ -134,7 +134,7 @@ class Guard final : public Watcher {
       const std::lock_guard lock(Mutex());
       KnownBlock* const known = blocks_.StartingAt(freed.begin);
       if (known) {
-        CheckZones(*known, "  found when queued work was done with it\n");
+        CheckZones(*known, [] { return "  found when queued work was done with it\n"; });
         live_.erase(known);
       }
       if (known && freed.bytes <= kMostKept) {
@@ -200,7 +200,8 @@ class Guard final : public Watcher {
       }
     }
     for (KnownBlock* block : touched)
-      CheckZones(*block, fmt::format("  found after {}\n{}", Describe(run), CalledBy(run)));
+      CheckZones(*block,
+                 [&] { return fmt::format("  found after {}\n{}", Describe(run), CalledBy(run)); });
   }
 
   // --- the runtime ---
@@ -248,14 +249,14 @@ class Guard final : public Watcher {
  private:
   // --- all with the lock held ---
 
-  void CheckAll(const std::string& when) {
-    for (KnownBlock* block : live_) CheckZones(*block, when);
+  void CheckAll(const char* when) {
+    for (KnownBlock* block : live_) CheckZones(*block, [when] { return when; });
   }
 
   void Examine(const Kept& kept) {
     KnownBlock* const block = blocks_.StartingAt(kept.begin);
     if (!block || !block->is_poisoned) return;
-    CheckFreed(*block, "");
+    CheckFreed(*block);
   }
 
   void ReportLeaks() {
