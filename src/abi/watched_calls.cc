@@ -148,8 +148,13 @@ aclnnStatus Traced(Function& function, Call&& call, PutArguments&& put_arguments
   return status;
 }
 
-int32_t FailOnPurpose(const Function& function) {
-  return trace::IsOn(trace::kFaults) ? border::FailOnPurpose(function) : 0;
+// The call, or its failure on purpose.
+template <class Call>
+aclnnStatus CallOrFail(const Function& function, Call&& call) {
+  const int32_t code = trace::IsOn(trace::kFaults) ? border::FaultOf(function) : 0;
+  if (code == 0) return call();
+  border::TellFault(function, code);
+  return code;
 }
 
 // Null when there is no memory for it.
@@ -166,8 +171,9 @@ aclnnStatus Watch(Phase1 call, size_t entry, std::span<const CallArg> args, uint
   trace::Switches();
   Described* const described = Find(entry);
   if (!described) return call(entry, args, workspace_size, executor);
-  const int32_t code = FailOnPurpose(described->phase1);
-  const auto run = [&] { return code ? code : call(entry, args, workspace_size, executor); };
+  const auto run = [&] {
+    return CallOrFail(described->phase1, [&] { return call(entry, args, workspace_size, executor); });
+  };
   if (!trace::IsOn(trace::kTrace)) return run();
   return Traced(
       described->phase1, run,
@@ -180,8 +186,9 @@ aclnnStatus Watch(Phase2 call, size_t entry, void* workspace, uint64_t workspace
   trace::Switches();
   Described* const described = Find(entry);
   if (!described) return call(entry, workspace, workspace_size, executor, stream);
-  const int32_t code = FailOnPurpose(described->phase2);
-  const auto run = [&] { return code ? code : call(entry, workspace, workspace_size, executor, stream); };
+  const auto run = [&] {
+    return CallOrFail(described->phase2, [&] { return call(entry, workspace, workspace_size, executor, stream); });
+  };
   if (!trace::IsOn(trace::kTrace)) return run();
   return Traced(
       described->phase2, run,

@@ -71,15 +71,16 @@ void PutEnd(bool failed, uint64_t texts_before, Record* record) {
   record->Put(static_cast<int32_t>(line));
 }
 
-int32_t FailOnPurpose(const Function& function) {
-  if (!function.status && function.result[std::string_view(function.result).size() - 1] != '*') return 0;
-  const int32_t code = trace::FaultAtCall(function.name);
-  if (code == 0) return 0;
+int32_t FaultOf(const Function& function) {
+  const std::string_view result = function.result;
+  return function.status || result.ends_with('*') ? trace::FaultAtCall(function.name) : 0;
+}
+
+void TellFault(const Function& function, int32_t code) {
   Quietly([&] { error_text::Remember(Status(code, fmt::format("{}: ANYACL_FAIL makes this call fail", function.name))); });
   const std::string_view result = function.result;
   if (result == "aclError") error_text::SetLastRuntimeCode(code);
   if (result == "aclnnStatus") error_text::SetLastRuntimeCode(0);
-  return code;
 }
 
 }  // namespace anyacl::border

@@ -46,8 +46,10 @@ void PutContents(const void* data, const Extent& extent, Record* record);
 bool PutDigest(uint8_t param, const void* data, const Extent& extent, Record* record);
 // The text of the error, and the line of Python that the call came from.
 void PutEnd(bool failed, uint64_t texts_before, Record* record);
-// What ANYACL_FAIL asks for: the code that the call is to fail with, whose sentence is remembered; or 0.
-int32_t FailOnPurpose(const Function& function);
+// What ANYACL_FAIL asks for: the code that the call is to fail with, or 0.
+int32_t FaultOf(const Function& function);
+// What a failing call does besides returning the code.
+void TellFault(const Function& function, int32_t code);
 
 template <class T>
 inline constexpr bool kIsScalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -297,9 +299,13 @@ template <class R, class... A>
   const unsigned on = trace::Switches();
   const bool traced = (on & trace::kTrace) != 0;
   if constexpr (kIsScalar<R> || std::is_pointer_v<R>) {
-    const int32_t code = (on & trace::kFaults) != 0 ? FailOnPurpose(function) : 0;
+    const int32_t code = (on & trace::kFaults) != 0 ? FaultOf(function) : 0;
     if (code != 0) {
-      return traced ? Traced<R>(function, [&](A...) { return Refusal<R>(code); }, values...) : Refusal<R>(code);
+      const auto refuse = [&](A...) {
+        TellFault(function, code);
+        return Refusal<R>(code);
+      };
+      return traced ? Traced<R>(function, refuse, values...) : refuse(values...);
     }
   }
   if (traced) return Traced<R>(function, body, values...);

@@ -85,7 +85,7 @@ class Show(Case):
         text = self.show()
         self.assertRegex(text, r"aclnnAddGetWorkspaceSize\(.*\) = 161001 .*\n +error: aclnnAdd: other must not be null")
         self.assertRegex(text, r"aclrtFree\(devPtr=mem#1\+0x4\) = 107000 .*\n +error: aclrtFree: devPtr must be the start of")
-        self.assertIn(", 5 failed", text)
+        self.assertIn(", 6 failed", text)
 
     def test_functions_found_by_name(self):
         self.traced("by_name")
@@ -271,13 +271,15 @@ class Explain(Case):
             codes.update(re.findall(r"\bACLNN_ERR_\w+ (\d+)", text))
             codes.update(re.findall(r"\bHCCL_E_\w+ = (\d+)", text))
         self.assertGreater(len(codes), 250)
-        for code in sorted(codes):
-            self.assertRegex(self.tool("explain", code), rf"^{code} \w+: .+\n")
+        text = self.tool("explain", *sorted(codes))
+        for code in codes:
+            self.assertRegex(text, rf"(?m)^{code} \w+: .+$")
 
     def test_what_the_library_returns_has_advice(self):
         text = (SOURCE / "src/core/codes.h").read_text(encoding="utf-8")
-        for code in re.findall(r"= (\d{6});", text):
-            self.assertRegex(self.tool("explain", code), r"(?s)\n  Means:  .+\n  Causes: .+\n  Try:    .+\n$")
+        codes = re.findall(r"= (\d{6});", text)
+        advice = re.findall(r"  Means:  .+\n  Causes: .+\n  Try:    .+\n", self.tool("explain", *codes))
+        self.assertEqual(len(advice), len(codes))
 
     def test_names_and_unknown_codes(self):
         self.assertEqual(self.tool("explain", "161002"), self.tool("explain", "ACLNN_ERR_PARAM_INVALID"))

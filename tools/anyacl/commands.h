@@ -45,7 +45,7 @@ struct NeedsOptions {
 int Needs(const NeedsOptions& options);
 
 struct ExplainOptions {
-  std::string word;  // a code, its name, or with `last` the file of a trace
+  std::vector<std::string> words;  // codes or their names, or with `last` the file of a trace
   bool last = false;
 };
 void ExplainCode(const ExplainOptions& options);

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "commands.h"
 #include "library.h"
@@ -90,10 +90,15 @@ int64_t CodeOf(const std::string& word) {
   throw UserError(fmt::format("there is no status code {}", word));
 }
 
-void ExplainLast(const std::string& file) {
+std::string TraceOf(const std::vector<std::string>& words) {
+  if (!words.empty()) return words[0];
   const char* const traced = std::getenv("ANYACL_TRACE");
-  if (file.empty() && (!traced || !*traced)) throw UserError("explain --last needs the file of a trace, or ANYACL_TRACE");
-  const Trace trace = ReadTrace(file.empty() ? traced : file);
+  if (traced && *traced) return traced;
+  throw UserError("explain --last needs the file of a trace, or ANYACL_TRACE");
+}
+
+void ExplainLast(const std::string& file) {
+  const Trace trace = ReadTrace(file);
   const TracedCall* last = nullptr;
   for (const TracedCall& call : trace.calls) {
     if (call.failed()) last = &call;
@@ -110,9 +115,9 @@ void ExplainLast(const std::string& file) {
 }  // namespace
 
 void ExplainCode(const ExplainOptions& options) {
-  if (options.last) return ExplainLast(options.word);
-  if (options.word.empty()) throw UserError("explain needs a status code: anyacl explain 161002");
-  Explain(CodeOf(options.word));
+  if (options.last) return ExplainLast(TraceOf(options.words));
+  if (options.words.empty()) throw UserError("explain needs a status code: anyacl explain 161002");
+  for (const std::string& word : options.words) Explain(CodeOf(word));
 }
 
 }  // namespace anyacl::tool

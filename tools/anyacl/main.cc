@@ -102,7 +102,7 @@ void AddNeeds(CLI::App& app, NeedsOptions& options, int& status) {
 
 void AddExplain(CLI::App& app, ExplainOptions& options) {
   CLI::App* const explain = app.add_subcommand("explain", "What a status code means and what helps");
-  explain->add_option("code", options.word, "A code or its name; with --last the file of a trace")->type_name("CODE");
+  explain->add_option("codes", options.words, "Codes or their names; with --last the file of a trace")->type_name("CODE");
   explain->add_flag("--last", options.last, "The last failed call of a trace, by default that of ANYACL_TRACE");
   explain->callback([&options] { ExplainCode(options); });
 }

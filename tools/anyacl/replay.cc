@@ -71,6 +71,19 @@ void Translation::Learn(uint64_t recorded, const void* now) {
   }
 }
 
+uint64_t Translation::ThreadOf(uint64_t recorded, uint64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  auto found = threads_.lower_bound({recorded, ticket});
+  const auto is_it = [&] { return found != threads_.end() && found->first.first == recorded; };
+  if (!is_it() && found != threads_.begin()) --found;  // one that has made its last call
+  return is_it() ? found->second : recorded;
+}
+
+void Translation::LearnThread(uint64_t recorded, uint64_t last_ticket, uint64_t now) {
+  const std::lock_guard lock(mutex_);
+  threads_[{recorded, last_ticket}] = now;
+}
+
 void Translation::LearnMemory(const MemoryRange& recorded, const void* now) {
   const std::lock_guard lock(mutex_);
   auto next = memory_.lower_bound(recorded.begin);
@@ -251,7 +264,9 @@ class Replayer {
 
  private:
   void RunThread(uint32_t thread, const std::vector<size_t>& calls) {
-    translation_.Learn(trace_.threads.at(thread).handle, reinterpret_cast<const void*>(pthread_self()));
+    const TracedCall& last = trace_.calls[calls.back()];
+    translation_.LearnThread(trace_.threads.at(thread).handle, last.returned ? last.return_ticket : UINT64_MAX,
+                             reinterpret_cast<uint64_t>(pthread_self()));
     Barrier();
     for (const size_t i : calls) {
       WaitForTurn(trace_.calls[i].ticket);

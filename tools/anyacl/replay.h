@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "trace_file.h"
 
@@ -25,6 +26,10 @@ class Translation {
   // Remembers what a call gave out.
   void Learn(uint64_t recorded, const void* now);
   void LearnMemory(const MemoryRange& recorded, const void* now);
+
+  // The same for threads. Their numbers come again when they have ended, so it is the first whose last call ends after `ticket`.
+  uint64_t ThreadOf(uint64_t recorded, uint64_t ticket);
+  void LearnThread(uint64_t recorded, uint64_t last_ticket, uint64_t now);
 
   // The same for bytes that mean something, as those by which ranks meet; and the pointers that they hold.
   std::string OfBytes(const std::string& recorded);
@@ -47,6 +52,7 @@ class Translation {
   std::unordered_map<uint64_t, void*> handles_;
   std::map<uint64_t, Memory> memory_;
   std::map<uint64_t, char*> windows_;
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> threads_;  // by number and last ticket
   std::map<std::string, std::string> bytes_;
   std::map<uint64_t, bool> left_out_;
 };

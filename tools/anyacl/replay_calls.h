@@ -53,7 +53,7 @@ class Argument {
     } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
       value_ = static_cast<T>(value.integer);
       if constexpr (std::is_same_v<T, uint64_t>) {
-        if (call.function->params[i].name == "threadId") value_ = reinterpret_cast<T>(translation.Of(value.integer));
+        if (call.function->params[i].name == "threadId") value_ = translation.ThreadOf(value_, call.ticket);
       }
     } else {
       const std::string bytes = translation.OfBytes(value.bytes);

@@ -341,6 +341,11 @@ void Naming::Learn(const TracedCall& call) {
 }
 
 std::string Naming::Of(uint64_t value, const std::string& type) {
+  const auto description = descriptions_.find(value);
+  return NameOf(value, type) + (description == descriptions_.end() ? "" : " " + description->second);
+}
+
+std::string Naming::NameOf(uint64_t value, const std::string& type) {
   if (value == 0) return type == "aclrtStream" ? "default" : "null";
   const char* const kind = KindOfHandle(value);
   if (!kind) {
@@ -356,8 +361,7 @@ std::string Naming::Of(uint64_t value, const std::string& type) {
   }
   std::string& name = names_[value];
   if (name.empty()) name = Numbered(kind ? kind : type.rfind("HcclComm", 0) == 0 ? "comm" : "host");
-  const auto description = descriptions_.find(value);
-  return description == descriptions_.end() ? name : name + " " + description->second;
+  return name;
 }
 
 std::string Naming::Text(const Traced& value, const std::string& type) {
@@ -409,12 +413,15 @@ std::string Naming::Arguments(const TracedCall& call) {
 
 std::string Naming::Results(const TracedCall& call) {
   if (!call.returned) return "did not return";
-  std::string text = call.result.kind == Value::kNothing ? "done" : Text(call.result, call.function->result);
+  const std::string& type = call.function->result;
+  std::string text = Text(call.result, type);
+  if (call.result.kind == Value::kNothing) text = "done";
+  if (call.result.kind == Value::kPointer) text = NameOf(call.result.address, type);
   for (const auto& [param, value] : call.after) {
     if (call.args[param].kind != Value::kPlace && value.kind != Value::kDigest) continue;
-    std::string type = call.function->params[param].type;
-    if (!type.empty() && type.back() == '*') type.pop_back();
-    text += fmt::format(", {}={}", call.function->params[param].name, Text(value, type));
+    std::string place = call.function->params[param].type;
+    if (!place.empty() && place.back() == '*') place.pop_back();
+    text += fmt::format(", {}={}", call.function->params[param].name, Text(value, place));
   }
   return text;
 }

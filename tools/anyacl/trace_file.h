@@ -104,7 +104,9 @@ class Naming {
   // Takes note of what a call made or freed. For every call, in order; before its values are shown.
   void Learn(const TracedCall& call);
 
-  // "mem#2+0x40", "stream#1", "tensor#7 FLOAT [2, 3]", "host#3".
+  // "mem#2+0x40", "stream#1", "tensor#7", "host#3".
+  std::string NameOf(uint64_t value, const std::string& type);
+  // With what it is: "tensor#7 FLOAT [2, 3] at mem#2".
   std::string Of(uint64_t value, const std::string& type);
   // An argument of that type.
   std::string Text(const Traced& value, const std::string& type);
