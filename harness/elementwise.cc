@@ -233,6 +233,7 @@ class Sampler {
       } else if (IsTensor(arg)) {
         const bool boolean = types[k] == DType::kBool;
         args[arg] = In(types[k], dims[k], boolean && values.kind == Values::kUniform ? Values{Values::kBool} : values);
+        if (k == 0 && dims[0].rank() > 1) args[arg].layout = first_layout_;
         shapes.push_back(&dims[k]);
         operands.push_back({types[k], dims[k].rank()});
       } else {
@@ -354,7 +355,14 @@ class Sampler {
 
   // More than one task, and an odd end.
   void Large() {
-    const std::vector<Dims> dims(layout_.operands.size(), Dims{211, 173});
+    LargeOf({211, 173});
+    // Enough elements for one operand that lies across the others to be turned first.
+    first_layout_ = "transposed";
+    LargeOf({70, 66});
+    first_layout_ = "";
+  }
+  void LargeOf(const Dims& each) {
+    const std::vector<Dims> dims(layout_.operands.size(), each);
     for (const DType scalar : {DType::kF64, DType::kI64, DType::kBool}) {
       if (Try(Alike(DType::kF32), dims, Usual(), scalar, DType::kUndefined, row_.attributes[0])) return;
       for (const DType out : results_) {
@@ -370,6 +378,7 @@ class Sampler {
   std::vector<std::vector<DType>> types_;  // per operand; none for scalars
   std::vector<DType> results_;
   size_t next_ = 0;
+  const char* first_layout_ = "";  // of the first operand; empty: all are tried
 };
 
 void Sample(Calls& calls) { Sampler(calls).Run(); }

@@ -20,6 +20,7 @@
 namespace anyacl::hccl {
 namespace {
 
+constexpr std::chrono::milliseconds kLastWords{500};  // for messages that are on their way when a rank gives up
 constexpr int kGlance = 100;  // ms between looks at what nobody waits for: other ranks, an abort
 constexpr size_t kNotice = 400;  // bytes of a text to the others
 
@@ -55,6 +56,7 @@ class TcpTransport final : public Transport {
   Status ReceiveSome(Lane& lane, uint32_t peer, bool* moved);
   Status CheckHeader(Lane& lane, uint32_t peer, const Header& wanted);
   Status Sleep(const std::vector<uint32_t>& active, int milliseconds);
+  void FinishBegun();
   Status CheckIdle();
   Status CheckPeer(const Lane& lane, uint32_t peer) const;
   Status Lost(const Lane& lane, uint32_t peer, int error) const;
@@ -274,6 +276,32 @@ Status TcpTransport::Sleep(const std::vector<uint32_t>& active, int milliseconds
   return ready == 0 ? CheckIdle() : Status();
 }
 
+// A rank takes a notice between messages only: without the rest of what it is reading it would take this rank for the one that is
+// gone. It may be giving up as well, and waits for room here; what it sends is taken and of no use any more.
+void TcpTransport::FinishBegun() {
+  std::vector<uint32_t> begun;
+  for (uint32_t r = 0; r < lanes_.size(); ++r) {
+    Lane& lane = lanes_[r];
+    if (lane.sent == 0) continue;
+    lane.out.resize(lane.outs + 1);
+    begun.push_back(r);
+  }
+  const Deadline soon = std::chrono::steady_clock::now() + kLastWords;
+  const auto is_over = [&](uint32_t peer) {
+    Lane& lane = lanes_[peer];
+    bool moved = false;
+    if (!ReceiveSome(lane, peer, &moved).ok()) lane.ins = lane.in.size();
+    return !SendSome(lane, peer, &moved).ok() || !lane.sends();
+  };
+  while (true) {
+    std::erase_if(begun, is_over);
+    if (begun.empty() || std::chrono::steady_clock::now() >= soon) return;
+    std::vector<pollfd> wanted;
+    for (const uint32_t peer : begun) wanted.push_back({lanes_[peer].connection.fd(), POLLOUT, 0});
+    poll(wanted.data(), wanted.size(), PollTime(soon, 10));
+  }
+}
+
 Status TcpTransport::Exchange(const char* what, std::span<const Message> out, std::span<const Message> in,
                               const Patience& patience) {
   Fill(out, in);
@@ -292,9 +320,11 @@ Status TcpTransport::Exchange(const char* what, std::span<const Message> out, st
     if (status.ok() && !moved_) {
       if (std::chrono::steady_clock::now() >= deadline) status = TimeIsUp(active, patience.limit);
       if (status.ok()) status = Sleep(active, PollTime(deadline, kGlance));
-      if (status.ok() && patience.is_over && patience.is_over()) status = Problem(HCCL_E_INTERNAL, "the stream was aborted");
+      if (status.ok() && patience.is_over && patience.is_over()) return Within(what, Problem(HCCL_E_INTERNAL, "the stream was aborted"));
     }
-    if (!status.ok()) return Within(what, status);
+    if (status.ok()) continue;
+    FinishBegun();
+    return Within(what, status);
   }
 }
 

@@ -260,8 +260,9 @@ std::string WrongCounts(const std::vector<int64_t>& lengths, int64_t batch, int6
   if (lengths.size() != 1 && static_cast<int64_t>(lengths.size()) < batch) {
     return fmt::format("must have one entry or one for each of {} sequences, got {}", batch, lengths.size());
   }
-  for (int64_t b = 0; b < batch; ++b) {
-    if (At(lengths, b) < 0 || At(lengths, b) > tokens) return fmt::format("must be 0 to {}, got {} at {}", tokens, At(lengths, b), b);
+  const int64_t given = lengths.size() == 1 ? 1 : batch;  // not more than there are, whatever the batch says
+  for (int64_t b = 0; b < given; ++b) {
+    if (lengths[b] < 0 || lengths[b] > tokens) return fmt::format("must be 0 to {}, got {} at {}", tokens, lengths[b], b);
   }
   return "";
 }

@@ -856,16 +856,23 @@ bool IsSmall(const Params& p) {
   return p.rows <= 2048 && p.cols <= kTask && p.rows * p.cols <= kTask;
 }
 
-void RunSmall(const Params& p) {
-  constexpr int64_t kSums = 512;
+// With room for the sums of so many chunks; on the caller's stack, which may be small.
+template <int64_t kSums, bool chains>
+HWY_NOINLINE void RunSmallOf(const Params& p) {
   float sums[kSums];
   float means[kSums];
-  double totals[CeilDiv(kTask / kOneChain, 64) * 64];  // with more rows than one chain there are fewer columns
+  double totals[chains ? CeilDiv(kTask / kOneChain, 64) * 64 : 1];
   const int64_t chunks = Chunks(p);
-  RunColumns(p, {0, 0, chunks, sums, means, false, {p.rows > kOneChain ? totals : nullptr}}, kSums / chunks,
+  RunColumns(p, {0, 0, chunks, sums, means, false, {chains ? totals : nullptr}}, kSums / chunks,
              [](int64_t tasks, const auto& task, Order) {
                for (int64_t i = 0; i < tasks; ++i) task(i);
              });
+}
+
+// More rows than one chain have fewer columns than one chunk.
+void RunSmall(const Params& p) {
+  static_assert(kTask / kOneChain <= kChunk && kOneChain * (kTask / kChunk) <= 512);
+  p.rows > kOneChain ? RunSmallOf<2 * kChain, true>(p) : RunSmallOf<512, false>(p);
 }
 
 // Few rows give too few blocks; very long ones leave the second cache before they are read again.
