@@ -40,7 +40,7 @@ PASS, VALUE, SHAPE, MISSING, REFUSED, LIMIT, CRASH, HANG = (
     "pass", "wrong value", "wrong dtype or shape", "missing operator", "refused", "client's own limit", "crash", "hang")
 CLASSES = (PASS, VALUE, SHAPE, MISSING, REFUSED, LIMIT, CRASH, HANG)
 WORST_FIRST = (CRASH, HANG, VALUE, SHAPE, MISSING, REFUSED, LIMIT, PASS)
-SECONDS = 120  # for one case
+SECONDS = 300  # for one case, on a machine that has much else to do
 RELATIVE = {"float16": (4e-3, 2e-3), "bfloat16": (2e-2, 1.6e-2)}  # of the value, of the largest value of the result
 USUAL = (5e-5, 1e-5)
 DRIFT = 4  # and so many times the error of the CPU itself, where it can be had in wider numbers

@@ -31,7 +31,7 @@ class Program:
         self.name = f"{self.file}.{function.__name__}"
 
 
-def program(seconds=240, **environment):
+def program(seconds=600, **environment):
     """Registers a function. `environment`: variables that are read when torch_npu is imported."""
     def register(function):
         added = Program(function, seconds, environment)
