@@ -20,8 +20,9 @@
 namespace anyacl::hccl {
 namespace {
 
-constexpr std::chrono::milliseconds kLastWords{500};  // for messages that are on their way when a rank gives up
-constexpr int kGlance = 100;  // ms between looks at what nobody waits for: other ranks, an abort
+constexpr std::chrono::milliseconds kLastWords{
+    500};                        // for messages that are on their way when a rank gives up
+constexpr int kGlance = 100;     // ms between looks at what nobody waits for: other ranks, an abort
 constexpr size_t kNotice = 400;  // bytes of a text to the others
 
 class TcpTransport final : public Transport {
@@ -41,10 +42,10 @@ class TcpTransport final : public Transport {
   struct Lane {
     Socket connection;
     std::vector<const Message*> out, in;
-    size_t outs = 0, ins = 0;   // messages that are through
-    size_t sent = 0, got = 0;   // bytes of the present ones, with their headers
-    Header header;              // that comes
-    bool is_heard = false;      // in this exchange
+    size_t outs = 0, ins = 0;  // messages that are through
+    size_t sent = 0, got = 0;  // bytes of the present ones, with their headers
+    Header header;             // that comes
+    bool is_heard = false;     // in this exchange
 
     bool sends() const { return outs < out.size(); }
     bool receives() const { return ins < in.size(); }
@@ -61,7 +62,9 @@ class TcpTransport final : public Transport {
   Status CheckPeer(const Lane& lane, uint32_t peer) const;
   Status Lost(const Lane& lane, uint32_t peer, int error) const;
   Status TimeIsUp(const std::vector<uint32_t>& active, std::chrono::seconds limit) const;
-  std::string Name(uint32_t peer) const { return fmt::format("rank {} of {}", peer, lanes_.size()); }
+  std::string Name(uint32_t peer) const {
+    return fmt::format("rank {} of {}", peer, lanes_.size());
+  }
 
   const uint32_t rank_;
   std::vector<Lane> lanes_;  // by rank
@@ -119,10 +122,15 @@ Status TcpTransport::CheckPeer(const Lane& lane, uint32_t peer) const {
   Glance glance;
   const ssize_t n = Peek(lane.connection, &glance);
   if (n < 0 && errno == EAGAIN) return Status();
-  if (n <= 0) return Problem(HCCL_E_REMOTE, "{} is gone ({})", Name(peer), n == 0 ? "its connection was closed" : ErrorText(errno));
-  if (static_cast<size_t>(n) < sizeof(Header) || glance.header.kind != Kind::kGaveUp) return Status();
-  const size_t length = std::min({static_cast<size_t>(n) - sizeof(Header), static_cast<size_t>(glance.header.bytes), kNotice});
-  return Problem(HCCL_E_REMOTE, "{} gave up: {}", Name(peer), std::string_view(glance.text, length));
+  if (n <= 0)
+    return Problem(HCCL_E_REMOTE, "{} is gone ({})", Name(peer),
+                   n == 0 ? "its connection was closed" : ErrorText(errno));
+  if (static_cast<size_t>(n) < sizeof(Header) || glance.header.kind != Kind::kGaveUp)
+    return Status();
+  const size_t length = std::min(
+      {static_cast<size_t>(n) - sizeof(Header), static_cast<size_t>(glance.header.bytes), kNotice});
+  return Problem(HCCL_E_REMOTE, "{} gave up: {}", Name(peer),
+                 std::string_view(glance.text, length));
 }
 
 Status TcpTransport::Check() {
@@ -143,20 +151,25 @@ Status TcpTransport::CheckIdle() {
 // A connection broke; the other side may have said why.
 Status TcpTransport::Lost(const Lane& lane, uint32_t peer, int error) const {
   if (lane.got == 0) {
-    if (Status reason = CheckPeer(lane, peer); reason.message().find(" gave up: ") != std::string::npos) return reason;
+    if (Status reason = CheckPeer(lane, peer);
+        reason.message().find(" gave up: ") != std::string::npos)
+      return reason;
   }
-  return Problem(HCCL_E_REMOTE, "{} is gone ({})", Name(peer), error ? ErrorText(error) : "its connection was closed");
+  return Problem(HCCL_E_REMOTE, "{} is gone ({})", Name(peer),
+                 error ? ErrorText(error) : "its connection was closed");
 }
 
-Status TcpTransport::TimeIsUp(const std::vector<uint32_t>& active, std::chrono::seconds limit) const {
+Status TcpTransport::TimeIsUp(const std::vector<uint32_t>& active,
+                              std::chrono::seconds limit) const {
   std::vector<uint32_t> absent, slow;
   for (const uint32_t peer : active) {
     const Lane& lane = lanes_[peer];
     (lane.receives() && !lane.is_heard ? absent : slow).push_back(peer);
   }
   const bool none_came = !absent.empty();
-  return Problem(HCCL_E_TIMEOUT, "{} of {} {} within {} s (HCCL_EXEC_TIMEOUT)", NameRanks(none_came ? absent : slow),
-                 lanes_.size(), none_came ? "did not come" : "did not go on", limit.count());
+  return Problem(HCCL_E_TIMEOUT, "{} of {} {} within {} s (HCCL_EXEC_TIMEOUT)",
+                 NameRanks(none_came ? absent : slow), lanes_.size(),
+                 none_came ? "did not come" : "did not go on", limit.count());
 }
 
 Status TcpTransport::CheckHeader(Lane& lane, uint32_t peer, const Header& wanted) {
@@ -165,7 +178,8 @@ Status TcpTransport::CheckHeader(Lane& lane, uint32_t peer, const Header& wanted
   if (header.magic != wanted.magic) {
     return Problem(HCCL_E_TCP_TRANSFER, "{} sent something that is no message", Name(peer));
   }
-  if (header.kind == Kind::kGoodbye) return Problem(HCCL_E_REMOTE, "{} has destroyed its communicator", Name(peer));
+  if (header.kind == Kind::kGoodbye)
+    return Problem(HCCL_E_REMOTE, "{} has destroyed its communicator", Name(peer));
   if (header.kind == Kind::kGaveUp) {
     std::string text(std::min<size_t>(header.bytes, kNotice), '\0');
     const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(1);
@@ -173,14 +187,17 @@ Status TcpTransport::CheckHeader(Lane& lane, uint32_t peer, const Header& wanted
     return Problem(HCCL_E_REMOTE, "{} gave up: {}", Name(peer), text);
   }
   const auto describe = [](const Header& h) {
-    const char* const reduce = h.kind == Kind::kAllReduce || h.kind == Kind::kReduce || h.kind == Kind::kReduceScatter ||
+    const char* const reduce = h.kind == Kind::kAllReduce || h.kind == Kind::kReduce ||
+                                       h.kind == Kind::kReduceScatter ||
                                        h.kind == Kind::kReduceScatterV
                                    ? ReduceName(h.reduce)
                                    : nullptr;
-    return fmt::format("{} (call {}, count {}, {}{}{}, root {}, {} bytes of part {})", NameOf(h.kind), h.number, h.count,
-                       TypeName(h.dtype), reduce ? " " : "", reduce ? reduce : "", h.root, h.bytes, h.part);
+    return fmt::format("{} (call {}, count {}, {}{}{}, root {}, {} bytes of part {})",
+                       NameOf(h.kind), h.number, h.count, TypeName(h.dtype), reduce ? " " : "",
+                       reduce ? reduce : "", h.root, h.bytes, h.part);
   };
-  return Problem(HCCL_E_PARA, "{} called {} where rank {} called {}", Name(peer), describe(header), rank_, describe(wanted));
+  return Problem(HCCL_E_PARA, "{} called {} where rank {} called {}", Name(peer), describe(header),
+                 rank_, describe(wanted));
 }
 
 // --- the exchange ---
@@ -203,10 +220,13 @@ Status TcpTransport::SendSome(Lane& lane, uint32_t peer, bool* moved) {
     iovec parts[2];
     size_t count = 0;
     if (lane.sent < sizeof(Header)) {
-      parts[count++] = {const_cast<char*>(reinterpret_cast<const char*>(&message.header)) + lane.sent, sizeof(Header) - lane.sent};
+      parts[count++] = {
+          const_cast<char*>(reinterpret_cast<const char*>(&message.header)) + lane.sent,
+          sizeof(Header) - lane.sent};
     }
     const size_t done = lane.sent < sizeof(Header) ? 0 : lane.sent - sizeof(Header);
-    if (message.header.bytes > done) parts[count++] = {static_cast<char*>(message.bytes) + done, message.header.bytes - done};
+    if (message.header.bytes > done)
+      parts[count++] = {static_cast<char*>(message.bytes) + done, message.header.bytes - done};
     msghdr what = {};
     what.msg_iov = parts;
     what.msg_iovlen = count;
@@ -259,7 +279,8 @@ Status TcpTransport::Move(std::vector<uint32_t>* active) {
     ANYACL_RETURN_IF_ERROR(ReceiveSome(lane, peer, &moved_));
     ANYACL_RETURN_IF_ERROR(SendSome(lane, peer, &moved_));
   }
-  std::erase_if(*active, [this](uint32_t peer) { return !lanes_[peer].sends() && !lanes_[peer].receives(); });
+  std::erase_if(
+      *active, [this](uint32_t peer) { return !lanes_[peer].sends() && !lanes_[peer].receives(); });
   return Status();
 }
 
@@ -302,8 +323,8 @@ void TcpTransport::FinishBegun() {
   }
 }
 
-Status TcpTransport::Exchange(const char* what, std::span<const Message> out, std::span<const Message> in,
-                              const Patience& patience) {
+Status TcpTransport::Exchange(const char* what, std::span<const Message> out,
+                              std::span<const Message> in, const Patience& patience) {
   Fill(out, in);
   std::vector<uint32_t> active;
   for (uint32_t r = 0; r < lanes_.size(); ++r) {
@@ -320,7 +341,8 @@ Status TcpTransport::Exchange(const char* what, std::span<const Message> out, st
     if (status.ok() && !moved_) {
       if (std::chrono::steady_clock::now() >= deadline) status = TimeIsUp(active, patience.limit);
       if (status.ok()) status = Sleep(active, PollTime(deadline, kGlance));
-      if (status.ok() && patience.is_over && patience.is_over()) return Within(what, Problem(HCCL_E_INTERNAL, "the stream was aborted"));
+      if (status.ok() && patience.is_over && patience.is_over())
+        return Within(what, Problem(HCCL_E_INTERNAL, "the stream was aborted"));
     }
     if (status.ok()) continue;
     FinishBegun();
@@ -336,21 +358,36 @@ std::unique_ptr<Transport> NewTcpTransport(uint32_t rank, std::vector<Socket> pe
 
 const char* NameOf(Kind kind) {
   switch (kind) {
-    case Kind::kAllReduce: return "HcclAllReduce";
-    case Kind::kReduce: return "HcclReduce";
-    case Kind::kBroadcast: return "HcclBroadcast";
-    case Kind::kAllGather: return "HcclAllGather";
-    case Kind::kAllGatherV: return "HcclAllGatherV";
-    case Kind::kReduceScatter: return "HcclReduceScatter";
-    case Kind::kReduceScatterV: return "HcclReduceScatterV";
-    case Kind::kScatter: return "HcclScatter";
-    case Kind::kAlltoAll: return "HcclAlltoAll";
-    case Kind::kAlltoAllV: return "HcclAlltoAllV";
-    case Kind::kAlltoAllVC: return "HcclAlltoAllVC";
-    case Kind::kBarrier: return "HcclBarrier";
-    case Kind::kSend: return "HcclSend or HcclRecv";
-    case Kind::kSubComm: return "HcclCreateSubCommConfig";
-    default: return "something unknown";
+    case Kind::kAllReduce:
+      return "HcclAllReduce";
+    case Kind::kReduce:
+      return "HcclReduce";
+    case Kind::kBroadcast:
+      return "HcclBroadcast";
+    case Kind::kAllGather:
+      return "HcclAllGather";
+    case Kind::kAllGatherV:
+      return "HcclAllGatherV";
+    case Kind::kReduceScatter:
+      return "HcclReduceScatter";
+    case Kind::kReduceScatterV:
+      return "HcclReduceScatterV";
+    case Kind::kScatter:
+      return "HcclScatter";
+    case Kind::kAlltoAll:
+      return "HcclAlltoAll";
+    case Kind::kAlltoAllV:
+      return "HcclAlltoAllV";
+    case Kind::kAlltoAllVC:
+      return "HcclAlltoAllVC";
+    case Kind::kBarrier:
+      return "HcclBarrier";
+    case Kind::kSend:
+      return "HcclSend or HcclRecv";
+    case Kind::kSubComm:
+      return "HcclCreateSubCommConfig";
+    default:
+      return "something unknown";
   }
 }
 
