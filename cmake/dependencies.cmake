@@ -6,7 +6,7 @@
 find_package(Threads REQUIRED)
 find_package(hwy 1.0.3 REQUIRED CONFIG)
 find_package(fmt 9 REQUIRED CONFIG)
-# Reference LAPACK and BLAS, for their functions alone: no name of theirs leaves libanyacl.so (docs/decisions/0008).
+# Reference LAPACK and BLAS, for their functions alone: no name of theirs leaves libanyacl.so (docs/decisions/0010).
 find_library(ANYACL_LAPACK_LIBRARY NAMES liblapack_pic.a liblapack.a PATH_SUFFIXES lapack REQUIRED)
 find_library(ANYACL_BLAS_LIBRARY NAMES libblas_pic.a libblas.a PATH_SUFFIXES blas REQUIRED)
 add_library(anyacl_blas STATIC IMPORTED)

@@ -17,7 +17,7 @@
 #include "ops/linalg/lapack.cpu.h"
 
 // What LAPACK wants from whoever links it. Its own version of the first ones prints and ends the process; the last would bring
-// the whole Fortran library along (docs/decisions/0008).
+// the whole Fortran library along (docs/decisions/0010).
 extern "C" {
 
 // Told of arguments that LAPACK does not take; it returns to us with info < 0 behind that.
