@@ -82,7 +82,7 @@ def no_symbol_crosses():
         source, target, symbol = found.groups()
         own_source, own_target = (os.environ["ASCEND_HOME_PATH"] in os.path.realpath(file) for file in (source, target))
         lines += own_source or own_target
-        if own_source and re.search("torch|nvidia", target) and not standard.match(symbol):
+        if own_source and not own_target and re.search("torch|nvidia", target) and not standard.match(symbol):
             crossing.add(f"{symbol} of {os.path.basename(target)}")
         if own_target and not own_source and not re.match("acl|Hccl|Msprof|rt[A-Z]", symbol):
             crossing.add(f"{symbol} of ours in {os.path.basename(source)}")
