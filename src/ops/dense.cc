@@ -2,6 +2,7 @@
 // Copyright The AnyACL Authors
 #include "ops/dense.h"
 
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 
 namespace anyacl {

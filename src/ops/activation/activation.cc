@@ -7,6 +7,7 @@
 
 #include "core/codes.h"
 #include "core/promotion.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/tables.h"
 
 namespace anyacl {

@@ -6,6 +6,7 @@
 
 #include "ops/dense.h"
 #include "ops/operators.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/reduction/add_reduce.h"
 #include "ops/table.h"

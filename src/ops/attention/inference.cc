@@ -16,6 +16,7 @@
 
 #include "core/codes.h"
 #include "ops/attention/families.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/table.h"
 

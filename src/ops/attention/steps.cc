@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/attention/families.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 
 namespace anyacl::attention {

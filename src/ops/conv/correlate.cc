@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/matmul/product.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 
 namespace anyacl::conv {

@@ -7,6 +7,7 @@
 #include "ops/conv/correlate.h"
 #include "ops/conv/families.h"
 #include "ops/dense.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/table.h"
 

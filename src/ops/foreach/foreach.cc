@@ -11,6 +11,7 @@
 
 #include "ops/foreach/list_reduce.h"
 #include "ops/operators.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/table.h"
 

@@ -4,6 +4,7 @@
 // Stretches of an axis overwritten from where a tensor says: what caches of attention are kept with.
 #include "ops/creation/series.h"
 #include "ops/indexing/families.h"
+#include "ops/pointwise/formulas.h"
 
 namespace anyacl::indexing {
 

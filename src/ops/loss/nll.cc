@@ -11,6 +11,7 @@
 #include "core/codes.h"
 #include "ops/dense.h"
 #include "ops/loss/loss.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/softmax/softmax.h"
 #include "ops/table.h"

@@ -13,6 +13,7 @@
 #include "ops/matmul/product.h"
 #include "ops/matmul/rules.h"
 #include "ops/matmul/weight_layout.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/table.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ops/matmul/gemm.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 
 namespace anyacl::matmul {

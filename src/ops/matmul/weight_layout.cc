@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/matmul/product.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 
 namespace anyacl::matmul {

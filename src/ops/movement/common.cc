@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 #include "ops/movement/common.h"
+#include "ops/pointwise/formulas.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 
 namespace anyacl::norm {

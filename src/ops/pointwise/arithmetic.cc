@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/promotion.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/tables.h"
 
 namespace anyacl::pointwise {

@@ -4,6 +4,7 @@
 // Comparisons, logic and predicates.
 #include <bit>
 
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/tables.h"
 
 namespace anyacl::pointwise {

@@ -2,6 +2,7 @@
 // Copyright The AnyACL Authors
 //
 // Functions of one number.
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/tables.h"
 
 namespace anyacl::pointwise {

@@ -11,6 +11,7 @@
 
 #include "core/codes.h"
 #include "core/scalar.h"
+#include "ops/pointwise/formulas.h"
 #include "plan/operator.h"
 
 namespace anyacl::pointwise {

@@ -14,12 +14,7 @@
 
 namespace anyacl::pointwise {
 
-// Every formula; ops/pointwise/formulas.inc says what it computes.
-enum class Formula : uint16_t {
-#define ANYACL_FORMULA(name, inputs, types) k##name,
-#include "ops/pointwise/formulas.inc"
-#undef ANYACL_FORMULA
-};
+enum class Formula : uint16_t;  // all of them: ops/pointwise/formulas.h
 
 // What a formula is applied to. Integers and BOOL are 64 bits wide, so that no sum or product is lost before it is
 // cut to its dtype; FLOAT16 and BF16 are computed in FLOAT.

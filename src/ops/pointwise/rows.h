@@ -13,6 +13,7 @@
 
 #include "core/inline_vector.h"
 #include "ops/operators.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 
 namespace anyacl::pointwise {

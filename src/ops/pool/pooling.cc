@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ops/operators.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/pool/pool.h"
 #include "ops/table.h"

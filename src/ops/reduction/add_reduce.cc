@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 
 namespace anyacl::reduction {

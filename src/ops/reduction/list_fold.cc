@@ -5,6 +5,7 @@
 #include "ops/movement/common.h"
 #include "ops/operators.h"
 #include "ops/order/rows.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/table.h"
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "ops/operators.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/resize/families.h"
 #include "ops/resize/resize.h"

@@ -7,6 +7,7 @@
 #include "ops/dense.h"
 #include "ops/matmul/product.h"
 #include "ops/operators.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/rnn/families.h"
 #include "ops/rnn/recurrence.h"

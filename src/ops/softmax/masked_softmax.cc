@@ -7,6 +7,7 @@
 #include "core/codes.h"
 #include "ops/dense.h"
 #include "ops/operators.h"
+#include "ops/pointwise/formulas.h"
 #include "ops/pointwise/pass.h"
 #include "ops/softmax/softmax.h"
 #include "ops/table.h"
