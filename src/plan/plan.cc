@@ -226,10 +226,10 @@ bool PlanBuilder::CountBytes(int index) {
 }
 
 bool Operand::row_major() const {
-  int64_t count = 1;
+  uint64_t count = 1;  // wraps: what has no elements may have any dims
   for (int i = dims.rank() - 1; i >= 0; --i) {
-    if (dims[i] != 1 && strides[i] != count) return false;
-    count *= dims[i];
+    if (dims[i] != 1 && static_cast<uint64_t>(strides[i]) != count) return false;
+    count *= static_cast<uint64_t>(dims[i]);
   }
   return true;
 }

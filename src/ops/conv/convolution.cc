@@ -49,14 +49,16 @@ std::string Solve(const Call& call, Dims* output, Geometry* g) {
   g->axes = axes;
   g->groups = call.groups;
   const int64_t channels = call.input[1], rows = call.weight[0], columns = call.weight[1];
-  if (call.transposed ? rows != channels : columns * call.groups != channels) {
+  int64_t all_columns = 0;
+  if (__builtin_mul_overflow(columns, call.groups, &all_columns)) return fmt::format("needs groups that sizes can have, got {}", call.groups);
+  if (call.transposed ? rows != channels : all_columns != channels) {
     return fmt::format("needs a weight of {} input channels, got input {}, weight {} and groups {}", channels, ToString(call.input),
                        ToString(call.weight), call.groups);
   }
   if (rows % call.groups != 0) return fmt::format("needs weight's dim 0 to be a multiple of groups, got {} and {}", rows, call.groups);
-  *output = {call.input[0], call.transposed ? columns * call.groups : rows};
+  *output = {call.input[0], call.transposed ? all_columns : rows};
   g->n = call.input[0];
-  g->in_channels = columns * call.groups;
+  g->in_channels = all_columns;
   g->out_channels = rows;
   for (int i = 0; i < axes; ++i) {
     const int64_t stride = call.stride[i], dilation = call.dilation[i], kernel = call.weight[2 + i], size = call.input[2 + i];

@@ -23,6 +23,9 @@ struct Axis {
   int64_t in[kMaxInputs];
 };
 
+// Wraps: what has no elements may have any dims.
+int64_t Times(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+
 // Axes of out that have more than one element, those written closest together innermost, merged as far as every operand
 // allows. Inputs are already broadcast.
 int MergeAxes(std::span<const Operand> inputs, const Operand& out, Axis* axes) {
@@ -37,15 +40,15 @@ int MergeAxes(std::span<const Operand> inputs, const Operand& out, Axis* axes) {
   int kept = 0;
   for (int i = 0; i < count; ++i) {
     const Axis axis = axes[i];
-    bool merges = kept > 0 && axes[kept - 1].out == axis.out * axis.size;
-    for (size_t k = 0; merges && k < inputs.size(); ++k) merges = axes[kept - 1].in[k] == axis.in[k] * axis.size;
+    bool merges = kept > 0 && axes[kept - 1].out == Times(axis.out, axis.size);
+    for (size_t k = 0; merges && k < inputs.size(); ++k) merges = axes[kept - 1].in[k] == Times(axis.in[k], axis.size);
     if (!merges) {
       axes[kept++] = axis;
       continue;
     }
     const int64_t outer = axes[kept - 1].size;
     axes[kept - 1] = axis;
-    axes[kept - 1].size *= outer;
+    axes[kept - 1].size = Times(axis.size, outer);
   }
   if (kept == 0) axes[kept++] = {1, 1, {1, 1, 1, 1}};
   return kept;
