@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -57,14 +58,21 @@ class ArrayPins {
   InlineVector<Pin, 16> pins_;
 };
 
-// The arguments of one call, looked up: what Values point to lives here.
-struct BoundArgs {
-  InlineVector<Value, 32> values;
-  ArrayPins pins;
+// The lists of one call, looked up.
+struct BoundLists {
   InlineVector<const Tensor*, 64> tensors;  // of all lists
   InlineVector<const Scalar*, 8> scalars;
   InlineVector<TensorSpan, 4> tensor_lists;
   InlineVector<ScalarSpan, 2> scalar_lists;
+};
+
+// The arguments of one call, looked up: what Values point to lives here.
+struct BoundArgs {
+  InlineVector<Value, 32> values;
+  ArrayPins pins;
+  std::optional<BoundLists> lists;  // few operators have any
+
+  BoundLists& Lists() { return lists ? *lists : lists.emplace(); }
 };
 
 template <class T>
@@ -89,32 +97,36 @@ int FindMembers(const List& list, const Table& table, All& all) {
 void BindTensorList(const void* handle, BoundArgs* bound, Value* value) {
   const TensorList* const list = bound->pins.Add(TensorLists(), handle);
   if (!list) return BindObject(handle, static_cast<const TensorSpan*>(nullptr), &value->tensors, value);
-  const int dead = FindMembers<Tensor>(*list, Tensors(), bound->tensors);
-  bound->tensor_lists.push_back({{static_cast<const Tensor* const*>(nullptr), list->handles.size()}, dead});
+  BoundLists& lists = bound->Lists();
+  const int dead = FindMembers<Tensor>(*list, Tensors(), lists.tensors);
+  lists.tensor_lists.push_back({{static_cast<const Tensor* const*>(nullptr), list->handles.size()}, dead});
 }
 
 void BindScalarList(const void* handle, BoundArgs* bound, Value* value) {
   const ScalarList* const list = bound->pins.Add(ScalarLists(), handle);
   if (!list) return BindObject(handle, static_cast<const ScalarSpan*>(nullptr), &value->scalars, value);
-  const int dead = FindMembers<Scalar>(*list, Scalars(), bound->scalars);
-  bound->scalar_lists.push_back({{static_cast<const Scalar* const*>(nullptr), list->handles.size()}, dead});
+  BoundLists& lists = bound->Lists();
+  const int dead = FindMembers<Scalar>(*list, Scalars(), lists.scalars);
+  lists.scalar_lists.push_back({{static_cast<const Scalar* const*>(nullptr), list->handles.size()}, dead});
 }
 
 // Lists are pointed to once all are there: until then the arrays behind them may move.
 void PlaceLists(std::span<const contract::Arg> args, BoundArgs* bound) {
+  if (!bound->lists) return;
+  BoundLists& lists = *bound->lists;
   size_t tensor_list = 0, scalar_list = 0;
-  const Tensor* const* tensor = bound->tensors.data();
-  const Scalar* const* scalar = bound->scalars.data();
+  const Tensor* const* tensor = lists.tensors.data();
+  const Scalar* const* scalar = lists.scalars.data();
   for (size_t i = 0; i < args.size(); ++i) {
     Value& value = bound->values[i];
     if (!args[i].is_list() || !value.given()) continue;
     if (args[i].kind == ArgKind::kScalarList) {
-      ScalarSpan& list = bound->scalar_lists[scalar_list++];
+      ScalarSpan& list = lists.scalar_lists[scalar_list++];
       list.scalars = {scalar, list.scalars.size()};
       scalar += list.scalars.size();
       value.scalars = &list;
     } else {
-      TensorSpan& list = bound->tensor_lists[tensor_list++];
+      TensorSpan& list = lists.tensor_lists[tensor_list++];
       list.tensors = {tensor, list.tensors.size()};
       tensor += list.tensors.size();
       value.tensors = &list;
@@ -198,9 +210,10 @@ void Relabel(const Operator& op, const void* handle) {
   tensor->Identify();
 }
 
-// The rules in their order, then the plan.
+// The rules in their order, then the plan: what phase 1 computes, in the mode that results are promised in.
 Status CheckAndPlan(const Operator& op, contract::Values values, const Backend& backend, Product product,
                     const Status& result_pointers, PlanRef* plan) {
+  const DefaultFloatMode mode;
   const contract::Contract& contract = op.contract;
   ANYACL_RETURN_IF_ERROR(contract.CheckNulls(values));
   if (!result_pointers.ok()) return Status(result_pointers.code(), result_pointers.message());
@@ -238,8 +251,8 @@ Status MakeExecutor(const Operator& op, std::span<const CallArg> args, uint64_t*
   executor->plan = std::move(plan);
   if (watch::On()) [[unlikely]] {
     StartVerify();
-    executor->call = std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(contract, values));
-    executor->caller = watch::CallerNow();
+    executor->watched = std::make_unique<Executor::Watched>(
+        std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(contract, values)), watch::CallerNow());
   }
   TakeTensors(op, values, args, executor.get());
   *workspace_size = executor->plan->workspace_bytes;
@@ -269,7 +282,7 @@ void GiveShape(const void* handle, const Dims& dims) {
   // Samples pass uninitialised variables here and use them whatever the result: leave them harmless.
   if (workspace_size) *workspace_size = 0;
   if (executor) *executor = nullptr;
-  return AclnnBorder(Entries()[entry].op, [&] {
+  return AclnnBorder<AnyFloatMode>(Entries()[entry].op, [&] {
     if (log::Enabled(log::Level::kDebug)) [[unlikely]] {
       log::Write(log::Level::kDebug, std::string(Entries()[entry].op) + ": called");
     }

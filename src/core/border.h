@@ -46,10 +46,14 @@ inline int32_t CodeOfException(const char* function, BorderCodes codes) noexcept
   return codes.internal;
 }
 
+// In place of DefaultFloatMode, for bodies that do no arithmetic unless they see to the mode themselves: asking the
+// processor for it takes longer than many a call.
+struct AnyFloatMode {};
+
 // Runs `body` (which returns a Status) and gives its code to the C caller.
-template <class Body>
+template <class Mode = DefaultFloatMode, class Body>
 int32_t Border(const char* function, BorderCodes codes, Body&& body) {
-  const DefaultFloatMode mode;
+  [[maybe_unused]] const Mode mode;
   try {
     const Status status = body();
     if (!status.ok()) [[unlikely]]
@@ -74,9 +78,9 @@ int32_t AclBorder(const char* function, Body&& body, BorderCodes codes = kAclBor
 
 // For aclnn functions. A runtime failure from before this one, which the program has dealt with (an out-of-memory,
 // say), must not be taken for its cause: the code of an operator is its own, and the last runtime code is none.
-template <class Body>
+template <class Mode = DefaultFloatMode, class Body>
 int32_t AclnnBorder(const char* function, Body&& body) {
-  const int32_t result = Border(function, kAclnnBorder, static_cast<Body&&>(body));
+  const int32_t result = Border<Mode>(function, kAclnnBorder, static_cast<Body&&>(body));
   if (result != 0) [[unlikely]]
     error_text::SetLastRuntimeCode(0);
   return result;

@@ -24,8 +24,8 @@ class InlineVector {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T* data() { return heap_ ? heap_.get() : reinterpret_cast<T*>(inline_); }
-  const T* data() const { return heap_ ? heap_.get() : reinterpret_cast<const T*>(inline_); }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
   T* begin() { return data(); }
   T* end() { return data() + size_; }
   const T* begin() const { return data(); }
@@ -36,8 +36,9 @@ class InlineVector {
 
   void push_back(const T& value) {
     const T copy = value;  // it may be an element of ours
-    reserve(size_ + 1);
-    data()[size_++] = copy;
+    if (size_ == capacity_) [[unlikely]]
+      reserve(size_ + 1);
+    data_[size_++] = copy;
   }
   // New elements are as the memory was.
   void resize(size_t size) {
@@ -50,10 +51,12 @@ class InlineVector {
     std::unique_ptr<T[]> grown(new T[capacity]);
     std::memcpy(static_cast<void*>(grown.get()), data(), size_ * sizeof(T));
     heap_ = std::move(grown);
+    data_ = heap_.get();
     capacity_ = capacity;
   }
 
  private:
+  T* data_ = reinterpret_cast<T*>(inline_);
   size_t size_ = 0;
   size_t capacity_ = kInline;
   std::unique_ptr<T[]> heap_;

@@ -90,9 +90,15 @@ Sink TheSink() noexcept {
 
 }  // namespace
 
-bool Enabled(Level level) noexcept {
-  const Sink sink = TheSink();
-  return level >= sink.level && sink.level != Level::kNone;
+constinit std::atomic<int> lowest{kUnread};
+
+bool EnabledAtFirst(Level level) noexcept {
+  try {
+    lowest.store(static_cast<int>(TheOne<Opened>().sink.level), std::memory_order_relaxed);
+  } catch (...) {
+    return false;
+  }
+  return Enabled(level);
 }
 
 void Write(Level level, std::string_view text) noexcept { Print(TheSink(), level, text); }

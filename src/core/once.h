@@ -14,11 +14,9 @@
 
 namespace anyacl {
 
-// *place, which make() fills when it is empty; when that throws, the next call tries again.
+// Apart, so that every later call is a load and a test.
 template <class T, class Make>
-T& MadeOnce(std::atomic<T*>& place, Make&& make) {
-  if (T* const made = place.load(std::memory_order_acquire)) [[likely]]
-    return *made;
+[[gnu::noinline, gnu::cold]] T& MakeOnce(std::atomic<T*>& place, Make&& make) {
   const std::lock_guard lock(OnceLock());
   T* made = place.load(std::memory_order_relaxed);
   if (!made) {
@@ -26,6 +24,14 @@ T& MadeOnce(std::atomic<T*>& place, Make&& make) {
     place.store(made, std::memory_order_release);
   }
   return *made;
+}
+
+// *place, which make() fills when it is empty; when that throws, the next call tries again.
+template <class T, class Make>
+[[gnu::always_inline]] inline T& MadeOnce(std::atomic<T*>& place, Make&& make) {
+  if (T* const made = place.load(std::memory_order_acquire)) [[likely]]
+    return *made;
+  return MakeOnce(place, static_cast<Make&&>(make));
 }
 
 // The one T of the process (of that Tag). Its place needs no memory, so it fails only when its constructor does.

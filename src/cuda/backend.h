@@ -26,6 +26,7 @@ class CudaBackend final : public Backend {
   DeviceMemory& memory() const override;                                          // cuda_memory.cc
   runtime::StreamEngine* NewEngine(runtime::StreamHooks& stream) const override;  // cuda_stream.cc
   std::unique_ptr<runtime::Recording> NewRecording() const override;  // cuda_recording.cc
+  DeviceGroups* groups() const override;                              // nccl.cc
 };
 
 // Lets a GPU use the memory that another one's pool gave out; in cuda_memory.cc.

@@ -61,7 +61,9 @@ void ShowWrites(const Call& call) {
 }
 
 Status Submit(const char* what, const SharedCommunicator& communicator, Call call, runtime::Stream* stream) {
-  DeviceMemory& memory = runtime::CurrentBackend().memory();
+  const Backend& backend = runtime::CurrentBackend();
+  DeviceMemory& memory = backend.memory();
+  call.groups = backend.groups();
   call.memory = memory.HostCanAccess() ? nullptr : &memory;
   call.device = communicator->device();
   if (Status broken = communicator->Failure(); !broken.ok()) {

@@ -345,8 +345,12 @@ Status PerformOnCopies(Call call, const char* what, uint32_t rank, Transport* tr
 
 Status Perform(const Call& call, const char* what, uint32_t rank, Transport* transport, Channel* channel,
                const Patience& patience) {
-  return call.memory ? PerformOnCopies(call, what, rank, transport, channel, patience)
-                     : PerformOnHost(call, what, rank, transport, channel, patience);
+  if (!call.memory) return PerformOnHost(call, what, rank, transport, channel, patience);
+  bool taken = false;
+  if (transport) {
+    ANYACL_RETURN_IF_ERROR(channel->device_path.Perform(call, what, rank, channel->ranks, *transport, patience, &taken));
+  }
+  return taken ? Status() : PerformOnCopies(call, what, rank, transport, channel, patience);
 }
 
 }  // namespace anyacl::hccl

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hccl/device_path.h"
 #include "hccl/transport.h"
 #include "runtime/backend.h"
 
@@ -39,17 +40,19 @@ struct Call {
   std::vector<Part> recv_parts;
   std::vector<Item> items;
   DeviceMemory* memory = nullptr;  // of the buffers, where the host cannot touch them
+  DeviceGroups* groups = nullptr;
   int device = 0;
 };
 
 // What calls of a communicator leave for the next one.
 struct Channel {
-  explicit Channel(uint32_t ranks) : ranks(ranks), sent(ranks), received(ranks) {}
+  Channel(uint32_t ranks, bool has_groups) : ranks(ranks), sent(ranks), received(ranks), device_path(has_groups) {}
 
   const uint32_t ranks;
   uint64_t collectives = 0;            // so far
   std::vector<uint64_t> sent, received;  // messages to and from each rank
   std::vector<std::byte> scratch;
+  DevicePath device_path;
 };
 
 // `transport` null: of one rank.

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "core/env.h"
 #include "core/undo.h"
 #include "hccl/border.h"
 #include "hccl/elements.h"
 #include "hccl/interface.h"
 #include "hccl/rendezvous.h"
 #include "runtime/context.h"
+#include "runtime/submit.h"
 
 namespace anyacl::hccl {
 namespace {
@@ -61,10 +63,12 @@ Status ReadConfig(const HcclCommConfig* config, Config* read) {
   return Status();
 }
 
-HcclComm Make(uint32_t rank, uint32_t ranks, int device, const Config& config, const std::string& name,
-              std::vector<Socket> peers) {
-  Communicator::Settings settings{rank, ranks, device, config.name.empty() ? name : config.name, config.limit};
-  auto transport = ranks > 1 ? NewTcpTransport(rank, std::move(peers)) : nullptr;
+bool HasGroups() { return env::GetInt(env::Var::ANYACL_NCCL, 1) != 0 && runtime::CurrentBackend().groups(); }
+
+HcclComm Make(uint32_t rank, uint32_t ranks, int device, const Config& config, Met met) {
+  Communicator::Settings settings{rank,         ranks,         device, config.name.empty() ? met.name : config.name,
+                                  config.limit, met.has_groups};
+  auto transport = ranks > 1 ? NewTcpTransport(rank, std::move(met.peers)) : nullptr;
   return Publish(std::make_shared<Communicator>(std::move(settings), std::move(transport)));
 }
 
@@ -78,10 +82,9 @@ Status Init(uint32_t ranks, const HcclRootInfo* info, uint32_t rank, const HcclC
   Config config;
   ANYACL_RETURN_IF_ERROR(ReadConfig(given, &config));
   const Deadline deadline = std::chrono::steady_clock::now() + ConnectTimeout();
-  std::vector<Socket> peers;
-  std::string name;
-  ANYACL_RETURN_IF_ERROR(Meet(*info, ranks, rank, deadline, &peers, &name));
-  *comm = Make(rank, ranks, device, config, name, std::move(peers));
+  Met met{HasGroups(), {}, {}};
+  ANYACL_RETURN_IF_ERROR(Meet(*info, ranks, rank, deadline, &met));
+  *comm = Make(rank, ranks, device, config, std::move(met));
   return Status();
 }
 
@@ -110,7 +113,9 @@ Status InitAll(uint32_t count, const int32_t* devices, HcclComm* comms) {
   Undo some([&] {
     for (const HcclComm comm : made) Withdraw(comm);
   });
-  for (uint32_t i = 0; i < count; ++i) made.push_back(Make(i, count, list[i], Config(), name, std::move(peers[i])));
+  for (uint32_t i = 0; i < count; ++i) {
+    made.push_back(Make(i, count, list[i], Config(), {HasGroups(), std::move(peers[i]), name}));
+  }
   some.Keep();
   std::copy(made.begin(), made.end(), comms);
   return Status();
@@ -149,10 +154,9 @@ Status CreateSub(HcclComm* comm, uint32_t count, const uint32_t* ranks, uint32_t
   const Deadline deadline = std::chrono::steady_clock::now() + ConnectTimeout();
   HcclRootInfo info;
   ANYACL_RETURN_IF_ERROR(ShareRootInfo(*parent, members, place, &info));
-  std::vector<Socket> peers;
-  std::string name;
-  ANYACL_RETURN_IF_ERROR(Meet(info, count, place, deadline, &peers, &name));
-  *made = Make(place, count, parent->device(), config, name, std::move(peers));
+  Met met{HasGroups(), {}, {}};
+  ANYACL_RETURN_IF_ERROR(Meet(info, count, place, deadline, &met));
+  *made = Make(place, count, parent->device(), config, std::move(met));
   return Status();
 }
 

@@ -143,6 +143,7 @@ void Communicator::ForgetInChild() {
   code_ = HCCL_E_UNAVAIL;
   text_ = "the communicator belongs to the parent of this process";
   if (transport_) transport_->ForgetInChild();
+  channel_.device_path.Forget();
 }
 
 }  // namespace anyacl::hccl

@@ -31,12 +31,13 @@ class Communicator {
     int device = 0;
     std::string name;
     std::chrono::seconds limit{0};  // for calls to wait; 0: for ever
+    bool has_groups = false;        // the devices of all ranks have an engine of their own to talk over
   };
   using IsOver = std::function<bool()>;
 
   // `transport` null: of one rank.
   Communicator(Settings settings, std::unique_ptr<Transport> transport)
-      : settings_(std::move(settings)), transport_(std::move(transport)), channel_(settings_.ranks) {}
+      : settings_(std::move(settings)), transport_(std::move(transport)), channel_(settings_.ranks, settings_.has_groups) {}
 
   uint32_t rank() const { return settings_.rank; }
   uint32_t ranks() const { return settings_.ranks; }

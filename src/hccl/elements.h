@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/dtype.h"
 #include "hccl/hccl_types.h"
 
 namespace anyacl::hccl {
@@ -22,6 +23,7 @@ int Number(const Enum& value) {
   return number;
 }
 
+DType ElementType(int dtype);    // kUndefined: no such type of ours
 size_t ElementSize(int dtype);  // 0: no such type
 const char* TypeName(int dtype);
 bool CanReduce(int dtype);

@@ -23,7 +23,8 @@ enum class Purpose : uint32_t { kMeet = 1, kPair = 2 };
 
 // What comes first on a connection. No byte of it is padding.
 struct Hello {
-  uint32_t version = 1;  // of all that ranks say to each other
+  uint16_t version = 2;  // of all that ranks say to each other
+  uint16_t has_groups = 0;  // 1: its device has an engine of its own to talk over
   Purpose purpose = Purpose::kMeet;
   uint32_t rank = 0;
   uint32_t ranks = 0;

@@ -79,8 +79,8 @@ uint32_t MillisecondsUntil(Deadline deadline) {
 
 class Meeting {
  public:
-  Meeting(const RootInfo& info, uint32_t ranks, uint32_t rank, Deadline deadline, std::vector<Socket>* peers)
-      : info_(info), ranks_(ranks), rank_(rank), deadline_(deadline), peers_(*peers) {
+  Meeting(const RootInfo& info, uint32_t ranks, uint32_t rank, Deadline deadline, Met* met)
+      : info_(info), ranks_(ranks), rank_(rank), deadline_(deadline), peers_(met->peers), has_groups_(met->has_groups) {
     peers_.clear();
     peers_.resize(ranks);
     places_.resize(ranks);
@@ -107,6 +107,7 @@ class Meeting {
   const uint32_t rank_;
   Deadline deadline_;
   std::vector<Socket>& peers_;
+  bool& has_groups_;              // so far
   std::vector<Endpoint> places_;  // where each rank listens
   Socket listener_;
   std::vector<Socket> guests_;  // of who serves, by rank
@@ -115,6 +116,7 @@ class Meeting {
 Hello Meeting::HelloFor(Purpose purpose) const {
   Hello hello;
   hello.purpose = purpose;
+  hello.has_groups = has_groups_;
   hello.rank = rank_;
   hello.ranks = ranks_;
   hello.milliseconds = MillisecondsUntil(deadline_);
@@ -156,6 +158,7 @@ Status Meeting::Greet(Socket& guest, const Hello& hello) {
   // Whoever waits least decides when it was too long for all.
   deadline_ = std::min(deadline_, std::chrono::steady_clock::now() + milliseconds(hello.milliseconds));
   places_[hello.rank] = hello.listens;
+  has_groups_ = has_groups_ && hello.has_groups == 1;
   guests_[hello.rank] = std::move(guest);
   return Status();
 }
@@ -227,7 +230,7 @@ Status Meeting::Serve(const Socket& root) {
   if (status.ok()) status = TellAll(HCCL_SUCCESS, places_.data(), places_.size() * sizeof(Endpoint));
   if (status.ok()) status = ConnectPairs(nullptr);
   if (status.ok()) status = AwaitAll();
-  if (status.ok()) status = TellAll(HCCL_SUCCESS, nullptr, 0);
+  if (status.ok()) status = TellAll(HCCL_SUCCESS, &has_groups_, sizeof(has_groups_));
   if (!status.ok()) (void)TellAll(static_cast<uint32_t>(status.code()), status.message().data(), status.message().size());
   return status;
 }
@@ -266,7 +269,10 @@ Status Meeting::Attend() {
     return status;
   }
   ANYACL_RETURN_IF_ERROR(SendFrame(root, HCCL_SUCCESS, nullptr, 0, last));
-  return ReadFrame(root, &table, last);
+  std::string end;
+  ANYACL_RETURN_IF_ERROR(ReadFrame(root, &end, last));
+  has_groups_ = end == std::string_view("\1", 1);
+  return Status();
 }
 
 // --- both ---
@@ -324,17 +330,16 @@ Status MakeRootInfo(HcclRootInfo* info) {
   return Status();
 }
 
-Status Meet(const HcclRootInfo& info, uint32_t ranks, uint32_t rank, Deadline deadline, std::vector<Socket>* peers,
-            std::string* name) {
+Status Meet(const HcclRootInfo& info, uint32_t ranks, uint32_t rank, Deadline deadline, Met* met) {
   RootInfo root;
   std::memcpy(static_cast<void*>(&root), info.internal, sizeof(root));
   if (std::memcmp(root.mark, RootInfo::kMark, sizeof(root.mark)) != 0) {
     return Problem(HCCL_E_PARA, "rootInfo must come from HcclGetRootInfo of AnyACL");
   }
-  *name = fmt::format("hccl_{:016x}", root.id);
+  met->name = fmt::format("hccl_{:016x}", root.id);
   const std::optional<Socket> listener = TakeListener(root.id);
   if (ranks == 1) return Status();
-  Meeting meeting(root, ranks, rank, deadline, peers);
+  Meeting meeting(root, ranks, rank, deadline, met);
   return listener ? meeting.Serve(*listener) : meeting.Attend();
 }
 

@@ -18,9 +18,13 @@ namespace anyacl::hccl {
 // Opens the address.
 Status MakeRootInfo(HcclRootInfo* info);
 
-// Connections to every other rank, by number; the own place stays empty. *name is the same on all ranks.
-Status Meet(const HcclRootInfo& info, uint32_t ranks, uint32_t rank, Deadline deadline, std::vector<Socket>* peers,
-            std::string* name);
+// What a rank brings, and what it finds.
+struct Met {
+  bool has_groups = false;    // in: whether its device has an engine of its own to talk over; out: whether all have
+  std::vector<Socket> peers;  // connections to every other rank, by number; the own place stays empty
+  std::string name;           // the same on all ranks
+};
+Status Meet(const HcclRootInfo& info, uint32_t ranks, uint32_t rank, Deadline deadline, Met* met);
 
 // In a forked child, with the lock.
 void ForgetListeners();

@@ -384,6 +384,8 @@ const char* NameOf(Kind kind) {
       return "HcclBarrier";
     case Kind::kSend:
       return "HcclSend or HcclRecv";
+    case Kind::kWay:
+      return "a first collective";
     case Kind::kSubComm:
       return "HcclCreateSubCommConfig";
     default:

@@ -33,6 +33,7 @@ enum class Kind : uint8_t {
   kBarrier,
   kSend,  // and receive
   kSubComm,
+  kWay,      // over what to talk
   kGoodbye,  // of a rank that destroyed its communicator
   kGaveUp,   // of a rank whose communicator broke; a text follows
 };

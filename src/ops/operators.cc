@@ -33,11 +33,11 @@ struct AllDeclared {
 };
 
 // One place per entry; what is built there is never freed, because programs call until their last destructor.
-struct Built {
-  std::unique_ptr<std::atomic<const Operator*>[]> operators{new std::atomic<const Operator*>[Entries().size()]()};
-};
+constexpr size_t kMostEntries = 4096;
+constinit std::atomic<const Operator*> built[kMostEntries] = {};
 
 std::unique_ptr<const Operator> Build(const Entry& entry) {
+  if (Entries().size() > kMostEntries) throw std::logic_error("there are more operators than places for them");
   const Declarations::Maker* const maker = DeclaredOperators().Find(entry.op);
   if (!maker) throw std::logic_error("no family declares it");
   auto op = std::make_unique<Operator>((*maker)(entry));
@@ -53,7 +53,7 @@ const Declarations& DeclaredOperators() {
 
 const Operator& OperatorAt(size_t entry) {
   // With the lock of what is made at first use, which guards the makers' own static variables in a forked child, too.
-  return MadeOnce(TheOne<Built>().operators[entry], [&] { return Build(Entries()[entry]).release(); });
+  return MadeOnce(built[entry], [&] { return Build(Entries()[entry]).release(); });
 }
 
 std::span<const Operator* const> Operators() {

@@ -169,14 +169,14 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
 [[gnu::noinline]] void Watch(Run& run, uint64_t workspace_given, void* stream_handle) {
   const Executor& executor = *run.executor;
   const runtime::StreamFacts stream = runtime::FactsOf(stream_handle);
-  if (!executor.call || stream.id < 0) return;
+  if (!executor.watched || stream.id < 0) return;
   const Plan& plan = *executor.plan;
   run.watched = new watch::OperatorRun{
       .op = plan.op,
       .name = plan.op->contract.op(),
       .family = plan.op->family,
-      .call = executor.call,
-      .caller = executor.caller,
+      .call = executor.watched->call,
+      .caller = executor.watched->caller,
       .tensors = {},
       .workspace = static_cast<unsigned char*>(run.workspace),
       .workspace_bytes = plan.workspace_bytes,
@@ -189,7 +189,7 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
   };
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (!plan.tensors[i].given) continue;
-    run.watched->tensors.push_back(UseOf(plan.tensors[i], *executor.call, executor.tensors[i].handle, run.Addresses()[i]));
+    run.watched->tensors.push_back(UseOf(plan.tensors[i], *executor.watched->call, executor.tensors[i].handle, run.Addresses()[i]));
   }
   watch::Call(*run.watched);
 }
@@ -222,23 +222,24 @@ struct Finds {
 
 void Executor::ReserveRoom() {
   if (tensors.size() <= kInlineTensors) return;
-  free_rooms_.reserve(rooms_.size() + 1);
-  rooms_.push_back(std::make_unique<void*[]>(tensors.size()));
-  free_rooms_.push_back(rooms_.back().get());
+  if (!rooms_) rooms_ = std::make_unique<Rooms>();
+  rooms_->free.reserve(rooms_->all.size() + 1);
+  rooms_->all.push_back(std::make_unique<void*[]>(tensors.size()));
+  rooms_->free.push_back(rooms_->all.back().get());
 }
 
 void** Executor::TakeRoom() {
   if (tensors.size() <= kInlineTensors) return nullptr;
   const std::lock_guard lock(LockOf(Lock::kExecutors, this));
-  if (free_rooms_.empty()) ReserveRoom();
-  void** const room = free_rooms_.back();
-  free_rooms_.pop_back();
+  if (rooms_->free.empty()) ReserveRoom();
+  void** const room = rooms_->free.back();
+  rooms_->free.pop_back();
   return room;
 }
 
 void Executor::ReturnRoom(void** room) {
   const std::lock_guard lock(LockOf(Lock::kExecutors, this));
-  free_rooms_.push_back(room);  // there is room: ReserveRoom saw to it
+  rooms_->free.push_back(room);  // there is room: ReserveRoom saw to it
 }
 
 ExecutorTable& Executors() { return TheOne<ExecutorTable>(); }

@@ -32,8 +32,11 @@ struct Executor {
   Executor() noexcept {}
 
   PlanRef plan;
-  std::shared_ptr<const contract::CallSpec> call;  // for watchers; null when there was none in phase 1
-  std::string caller;                                // likewise: the line of Python that phase 1 was called from
+  struct Watched {
+    std::shared_ptr<const contract::CallSpec> call;
+    std::string caller;  // the line of Python that phase 1 was called from
+  };
+  std::unique_ptr<Watched> watched;  // null when nobody looked on in phase 1
   InlineVector<TensorRef, kInlineTensors> tensors;
   bool repointed = false;  // an address was set here since phase 1
   std::atomic<bool> repeatable{false};
@@ -45,8 +48,11 @@ struct Executor {
   void ReturnRoom(void** room);
 
  private:
-  std::vector<std::unique_ptr<void*[]>> rooms_;
-  std::vector<void**> free_rooms_;
+  struct Rooms {
+    std::vector<std::unique_ptr<void*[]>> all;
+    std::vector<void**> free;
+  };
+  std::unique_ptr<Rooms> rooms_;  // null while no run needs any: most calls have few tensors
 };
 
 // The owner (the caller before phase 2, the queued run after it) and every queued run hold a pin each.

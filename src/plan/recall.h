@@ -37,12 +37,13 @@ class CallDescription {
   bool Read(Reader& reader) const;
 
  private:
+  // Inlined: of calls on few elements, comparing descriptions is a good part.
   template <class Reader>
-  static bool Read(contract::ArgKind kind, const contract::Value& value, Reader& reader);
+  [[gnu::always_inline]] static inline bool Read(contract::ArgKind kind, const contract::Value& value, Reader& reader);
   template <class Reader>
   static bool Read(const Tensor& tensor, Reader& reader);
   template <class Reader>
-  static bool Read(const Scalar& scalar, Reader& reader);
+  [[gnu::always_inline]] static inline bool Read(const Scalar& scalar, Reader& reader);
 
   const Operator& op_;
   const contract::Values values_;

@@ -153,6 +153,46 @@ struct MovePass {
   size_t bytes = 0;  // of each; a multiple of 64
 };
 
+// One call of the ranks of a DeviceGroup. Buffers are memory of the rank's device.
+struct GroupCall {
+  enum class Kind : uint8_t { kAllReduce, kReduce, kReduceScatter, kBroadcast, kAllGather, kExchange };
+  enum class Op : uint8_t { kSum, kProduct, kMax, kMin };  // of what reduces
+  struct Transfer {
+    void* bytes;
+    size_t count;
+    uint32_t peer;
+    bool sends;
+  };
+
+  Kind kind;
+  Op op = Op::kSum;
+  DType dtype = DType::kI8;
+  uint32_t root = 0;
+  const void* from = nullptr;
+  void* to = nullptr;
+  size_t count = 0;  // elements that a rank gives; of kReduceScatter those that it gets
+  std::span<const Transfer> transfers = {};  // of kExchange
+};
+
+// A rank of several that talk over an engine of the devices' own (NCCL). All make the same calls in the same order.
+class DeviceGroup {
+ public:
+  virtual ~DeviceGroup() = default;  // ends what is under way, here and, sooner or later, on the others
+  // Begins to meet the others or to run a call; Poll says when that is done or why it never will be.
+  virtual Status Meet(std::span<const unsigned char> key, uint32_t rank, uint32_t ranks) = 0;
+  virtual Status Start(const GroupCall& call) = 0;
+  virtual Status Poll(bool* done) = 0;
+};
+
+class DeviceGroups {
+ public:
+  virtual ~DeviceGroups() = default;
+  virtual size_t key_bytes() const = 0;
+  virtual Status MakeKey(std::span<unsigned char> key) = 0;  // of one rank, for all
+  virtual bool CanReduce(DType dtype) const = 0;
+  virtual std::unique_ptr<DeviceGroup> NewGroup(int device) = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -179,6 +219,9 @@ class Backend {
   // The engine of a stream; never freed.
   virtual runtime::StreamEngine* NewEngine(runtime::StreamHooks& stream) const = 0;
   virtual std::unique_ptr<runtime::Recording> NewRecording() const = 0;
+
+  // Null where the devices have no engine of their own to talk over.
+  virtual DeviceGroups* groups() const { return nullptr; }
 };
 
 // What the CUDA plug-in asks of the library that opened it.

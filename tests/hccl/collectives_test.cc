@@ -3,10 +3,12 @@
 //
 // What collectives compute: every type and operation against an oracle in double or wide integers, the same bits on every
 // rank, in place and not, counts that are nothing, little and much.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -574,6 +576,18 @@ TEST(SlowRanks, Huge) {
   RunRanks("Huge", {As::kProcesses, 2});
   RunRanks("Huge", {As::kThreads, 3});
 }
+// The library that hccl.nccl puts in front counts its calls.
+TEST(Nccl, TakesCollectivesWhereAllRanksHaveIt) {
+  void* const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+  auto* const calls = library ? static_cast<std::atomic<int>*>(dlsym(library, "fake_nccl_calls")) : nullptr;
+  if (!calls) GTEST_SKIP() << "without the NCCL of this test";
+  for (const char* program : {"LongReductions", "Movements", "UnevenExchanges"}) {
+    const int before = *calls;
+    RunRanks(program, {.as = As::kThreads, .ranks = 3});
+    EXPECT_GT(*calls, before) << program;
+  }
+}
+
 TEST(SlowRanks, Many) {
   if (!with_slow_ones || kSanitized) GTEST_SKIP() << "without --slow, or sanitized";
   RunRanks("ManyRanks", {As::kProcesses, 70});
