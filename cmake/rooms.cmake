@@ -17,6 +17,9 @@ else()  # cmake/fmt.cc is written against 9; headers alone are merely slower to 
   target_link_libraries(anyacl_fmt PUBLIC fmt::fmt-header-only)
 endif()
 
+# The rooms that a call of an operator passes through; the others gain nothing by being optimised across.
+set(ANYACL_CALL_PATH core plan abi runtime cpu)
+
 function(anyacl_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LIBRARIES")
   if(arg_UNPARSED_ARGUMENTS)
@@ -32,7 +35,7 @@ function(anyacl_room name)
   endforeach()
   target_link_libraries(${target} PUBLIC ${arg_LIBRARIES})
   target_compile_definitions(${target} PRIVATE FUNC_VISIBILITY)  # the headers then export what they declare
-  if(ANYACL_LINK_TIME_OPTIMISATION AND NOT name STREQUAL "ops")  # kernels gain nothing and take long
+  if(ANYACL_LINK_TIME_OPTIMISATION AND name IN_LIST ANYACL_CALL_PATH)
     target_compile_options(${target} PRIVATE -flto -ffat-lto-objects)
   endif()
   set_property(GLOBAL APPEND PROPERTY ANYACL_ROOMS ${target})
