@@ -238,7 +238,8 @@ Status MakeExecutor(const Operator& op, std::span<const CallArg> args, uint64_t*
   executor->plan = std::move(plan);
   if (watch::On()) [[unlikely]] {
     StartVerify();
-    executor->call = std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(contract, values));
+    executor->call = known ? known->spec(values)
+                           : std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(contract, values));
     executor->caller = watch::CallerNow();
   }
   TakeTensors(op, values, args, executor.get());

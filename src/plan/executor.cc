@@ -160,8 +160,10 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
       .is_touched = facts.needs_memory,
       .handle = handle,
       .tensor = facts.in_list ? arg.tensors[facts.item] : arg.tensor,
+      .span = {},
   };
   use.tensor.data = address;
+  use.span = SpanOf(use.tensor);
   return use;
 }
 
@@ -185,8 +187,9 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
       .stream = stream.id,
       .device = stream.device,
       .is_captured = stream.is_captured,
-      .notes = {},
+      .site = {},
   };
+  run.watched->tensors.reserve(plan.tensors.size());
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (!plan.tensors[i].given) continue;
     run.watched->tensors.push_back(UseOf(plan.tensors[i], *executor.call, executor.tensors[i].handle, run.Addresses()[i]));

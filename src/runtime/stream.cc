@@ -410,7 +410,7 @@ Status SubmitBlocking(void* stream_handle, const Work& work, bool* submitted) {
   ANYACL_RETURN_IF_ERROR(stream->Submit(work, Where::kAnywhere, &sequence));
   *submitted = true;
   if (sequence == 0 || stream->OnOwnThread() || stream->capture()) return Status();
-  stream->WaitFor(sequence, kForever);
+  if (stream->WaitFor(sequence, kForever) == WaitResult::kReached) stream->TellReached();
   return stream->TakeFailure(work.label, sequence);
 }
 

@@ -57,6 +57,7 @@ std::string CallerNow() {
 
 void Call(OperatorRun& run) noexcept {
   run.number = runs.fetch_add(1, std::memory_order_relaxed) + 1;
+  run.site = Site::Here();
   for (int i = 0; Watcher* const watcher = At(i); ++i) {
     try {
       watcher->Called(run);

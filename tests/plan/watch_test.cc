@@ -17,15 +17,14 @@ namespace {
 
 class Notes final : public watch::Watcher {
  public:
-  void Called(watch::OperatorRun& run) override {
+  void Called(const watch::OperatorRun& run) override {
     lines.push_back("called");
     called = run;
-    run.notes[this] = std::make_shared<uint64_t>(run.number);
   }
   std::shared_ptr<void> Before(const watch::OperatorRun& run, const Launch&) override {
     lines.push_back("before");
     if (throws) throw std::string("watchers may fail");
-    return run.notes.at(this);
+    return std::make_shared<uint64_t>(run.number);
   }
   void After(const watch::OperatorRun& run, const Launch&, void* kept) override {
     lines.push_back("after");
