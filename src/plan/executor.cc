@@ -167,12 +167,29 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
   return use;
 }
 
+bool IsKnown(Run& run, int stream) {
+  const Executor& executor = *run.executor;
+  InlineVector<const void*, Executor::kInlineTensors> handles, addresses;
+  for (size_t i = 0; i < executor.tensors.size(); ++i) {
+    if (!executor.plan->tensors[i].given) continue;
+    handles.push_back(executor.tensors[i].handle);
+    addresses.push_back(run.Addresses()[i]);
+  }
+  return watch::IsKnown({.call = executor.call,
+                         .family = executor.plan->op->family,
+                         .workspace = run.workspace,
+                         .stream = stream,
+                         .handles = handles,
+                         .addresses = addresses});
+}
+
 // Shows the run to watchers, unless there were none in phase 1 or the stream will refuse it.
 [[gnu::noinline]] void Watch(Run& run, uint64_t workspace_given, void* stream_handle) {
   const Executor& executor = *run.executor;
   const runtime::StreamFacts stream = runtime::FactsOf(stream_handle);
   if (!executor.call || stream.id < 0) return;
   const Plan& plan = *executor.plan;
+  if (!stream.is_captured && IsKnown(run, stream.id)) return;
   run.watched = new watch::OperatorRun{
       .op = plan.op,
       .name = plan.op->contract.op(),

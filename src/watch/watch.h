@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,17 @@ struct OperatorRun {
   Site site;                 // of phase 2
 };
 
+// What tells one run from another, before it is spelled out.
+struct RunOutline {
+  // The same object for equal calls, as long as a thread remembers them.
+  const std::shared_ptr<const contract::CallSpec>& call;
+  const char* family;
+  const void* workspace;
+  int stream;
+  std::span<const void* const> handles;  // of the tensors that are given
+  std::span<const void* const> addresses;
+};
+
 enum class BlockKind { kDevice, kPinned, kRegistered, kMapped };
 
 // Memory that came or went, as the program asked for it.
@@ -91,6 +103,10 @@ struct Reached {
 class Watcher {
  public:
   virtual ~Watcher() = default;
+
+  // Whether it was shown a run of this outline, and would have nothing to say of another: if that is so of all watchers, none
+  // is shown this one.
+  virtual bool Knows(const RunOutline&) { return false; }
 
   // In the thread of the caller, after the checks of phase 2 and before the work is put on the stream.
   virtual void Called(const OperatorRun&) {}
@@ -145,6 +161,8 @@ void Tell(void (Watcher::*what)(Parameters...), const Arguments&... arguments) n
 // their own.
 std::string CallerNow();
 
+// Whether all watchers know such a run. It has its number if so.
+bool IsKnown(const RunOutline& run) noexcept;
 // Shows a run, which gets its number and site, to all watchers.
 void Call(OperatorRun& run) noexcept;
 // Calls Before of all watchers, and After of them when the work is done.

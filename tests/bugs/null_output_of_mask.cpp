@@ -5,7 +5,6 @@
 // tool: ANYACL_LOG=error
 // finds: aclnnLayerNormBackward: gradBiasOut must not be null
 #include "aclnnop/aclnn_layer_norm_backward.h"
-
 #include "program.h"
 
 void Program::Run() {
@@ -29,8 +28,9 @@ void Program::Run() {
   uint64_t size = 0;
   aclOpExecutor* executor = nullptr;
   void* workspace = nullptr;
-  if (aclnnLayerNormBackwardGetWorkspaceSize(gradient, x, normalized, mean, rstd, weight, nullptr, mask, of_input, of_weight, nullptr,
-                                             &size, &executor) == 0) {
+  if (aclnnLayerNormBackwardGetWorkspaceSize(gradient, x, normalized, mean, rstd, weight, nullptr,
+                                             mask, of_input, of_weight, nullptr, &size,
+                                             &executor) == 0) {
     if (size > 0) workspace = Memory(size);
     MUST(aclnnLayerNormBackward(workspace, size, executor, stream));
   }

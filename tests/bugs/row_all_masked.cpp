@@ -4,16 +4,16 @@
 // A mask of attention leaves nothing of the second row: its softmax is 0 / 0, and soon every number of the model is NaN.
 // tool: ANYACL_VERIFY=1
 // finds: verify: ok aclnnSoftmax; .*; new NaN at out\[1, 0\];
-#include "aclnnop/aclnn_softmax.h"
-
 #include <cmath>
 
+#include "aclnnop/aclnn_softmax.h"
 #include "program.h"
 
 void Program::Run() {
   constexpr int64_t kRows = 4, kColumns = 8;
   std::vector<float> scores(kRows * kColumns, 0.5F);
-  for (int64_t column = right ? 1 : 0; column < kColumns; ++column) scores[kColumns + column] = -INFINITY;
+  for (int64_t column = right ? 1 : 0; column < kColumns; ++column)
+    scores[kColumns + column] = -INFINITY;
   const size_t bytes = scores.size() * sizeof(float);
   void* in = Memory(bytes);
   void* out = Memory(bytes);

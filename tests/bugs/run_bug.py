@@ -5,6 +5,7 @@
 
   // tool: ANYACL_GUARD=1 ...   the environment it runs in; ANYACL_TRACE=FILE: what `anyacl trace show` prints of the file counts, too
   // finds: REGEX               what the report must match, one line each
+  // unless: NAME=VALUE         what else in the environment makes it right
 
 Without the mistake (argument "right") nothing may be reported, and without the tool nothing is written at all. Traces and the
 verifier write lines about what is right, too: then no line may match.
@@ -26,7 +27,8 @@ def read(source):
     lines = Path(source).read_text(encoding="utf-8").splitlines()
     tool = next(line.removeprefix("// tool: ") for line in lines if line.startswith("// tool: "))
     finds = [line.removeprefix("// finds: ") for line in lines if line.startswith("// finds: ")]
-    return dict(word.split("=", 1) for word in tool.split()), finds
+    unless = [line.removeprefix("// unless: ").split("=", 1) for line in lines if line.startswith("// unless: ")]
+    return dict(word.split("=", 1) for word in tool.split()), finds, dict(unless)
 
 
 def run(program, arguments, environment, tool):
@@ -46,7 +48,7 @@ def run(program, arguments, environment, tool):
 
 def main():
     program, source, command = sys.argv[1:]
-    tool, finds = read(source)
+    tool, finds, unless = read(source)
     problems = []
     status, report, output = run(program, [], tool, command)
     problems += [f"the report does not match: {pattern}" for pattern in finds if not re.search(pattern, report)]
@@ -56,6 +58,10 @@ def main():
     speaks = any(re.search(pattern, other) for pattern in finds) if any(name in tool for name in TALKATIVE) else other
     if status != 0 or speaks or output:
         problems.append(f"without the mistake: exit status {status}\n{other}{output}")
+    if unless:
+        status, other, output = run(program, [], {**tool, **unless}, command)
+        if status != 0 or other or output:
+            problems.append(f"with {unless}: exit status {status}\n{other}{output}")
     quiet = {name: value for name, value in tool.items() if name == "ANYACL_DEVICES"}
     status, other, output = run(program, ["right"], quiet, command)
     if status != 0 or other or output:
