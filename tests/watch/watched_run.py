@@ -24,6 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOOLS = {"ANYACL_GUARD": "1", "ANYACL_VERIFY": "1"}
 MOST_ELEMENTS = 1 << 22  # that a reference may touch: a second at most goes into one call
+MOST_READ = 64 << 20  # bytes of a trace: its text takes a lot of memory
 MOST_SHOWN = 40  # lines of what one test reported
 FINE = re.compile(r"\[ANYACL\] verify: (ok|unchecked|summary) ")
 SUMMARY = re.compile(r"\[ANYACL\] verify: summary all: (\d+) calls, (\d+) ok, (\d+) wrong")
@@ -61,8 +62,7 @@ def reports(text):
 class Run:
     def __init__(self, build, folder, limit, more, cases_left_out):
         self.build, self.folder, self.limit, self.more, self.left_out = build, folder, limit, more, cases_left_out
-        self.gpu = threading.Lock()
-        self.checked = 0
+        self.gpu, self.checked, self.keeps = threading.Lock(), 0, False
 
     def environment(self, name, report, trace):
         env = {**os.environ, **TOOLS, "ANYACL_REPORT": str(report), "ANYACL_TRACE": str(trace),
@@ -73,6 +73,8 @@ class Run:
 
     def trace_problems(self, trace):
         for file in sorted(trace.parent.glob(trace.name + "*")):
+            if file.stat().st_size > MOST_READ:
+                continue
             shown = subprocess.run([self.build / "bin/anyacl", "trace", "show", file], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True, check=False)
             if shown.returncode:
@@ -94,11 +96,9 @@ class Run:
             problems += done.stdout.strip().splitlines()
         self.checked += sum(int(ok) for _, ok, _ in SUMMARY.findall(text))
         if not self.keeps:
-            for file in self.folder.glob(name + ".*"):
-                file.unlink()
+            for file in (report, *self.folder.glob(trace.name + "*")):
+                file.unlink(missing_ok=True)
         return name, seconds, problems
-
-    keeps = False
 
 
 def main():
