@@ -148,7 +148,7 @@ Status ResolveAddresses(const char* op, const Executor& executor, FollowTensor f
   return {};
 }
 
-watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call, const void* handle, void* address) {
+watch::TensorUse UseOf(const Operator& op, const TensorFacts& facts, const contract::CallSpec& call, const void* handle, void* address) {
   const contract::ArgSpec& arg = call.args[facts.arg];
   watch::TensorUse use{
       .name = facts.name,
@@ -163,6 +163,7 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
       .span = {},
   };
   use.tensor.data = address;
+  if (op.relabel && facts.arg == 0) op.relabel(&use.tensor);  // the run leaves it so
   use.span = SpanOf(use.tensor);
   return use;
 }
@@ -209,7 +210,7 @@ bool IsKnown(Run& run, int stream) {
   run.watched->tensors.reserve(plan.tensors.size());
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (!plan.tensors[i].given) continue;
-    run.watched->tensors.push_back(UseOf(plan.tensors[i], *executor.call, executor.tensors[i].handle, run.Addresses()[i]));
+    run.watched->tensors.push_back(UseOf(*plan.op, plan.tensors[i], *executor.call, executor.tensors[i].handle, run.Addresses()[i]));
   }
   watch::Call(*run.watched);
 }

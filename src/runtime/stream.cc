@@ -374,7 +374,7 @@ Status RequireTimeout(const char* function, int32_t milliseconds) {
 
 StreamFacts FactsOf(void* stream_handle) {
   Stream* stream = nullptr;
-  if (!ResolveStream("", stream_handle, &stream).ok()) return {};
+  if (!ResolveForSubmit("", stream_handle, &stream).ok() || stream->stopped() != 0) return {};
   return {stream->id(), stream->device(), stream->capture() != nullptr};
 }
 

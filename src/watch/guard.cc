@@ -227,10 +227,14 @@ class Guard final : public Watcher {
     };
     for (const TensorUse& use : run.tensors) {
       const Range range = RangeOf(use);
-      KnownBlock* const block = range.empty() ? nullptr : blocks_.Around(range.begin);
-      if (!block) continue;
+      KnownBlock* const block = blocks_.Around(range.empty() ? use.span.begin : range.begin);
+      if (!block || !use.is_touched) continue;
       block->last = {run.name, use.name, run.number, run.stream};
       if (!use.is_written) continue;
+      if (range.empty()) {  // how far it reaches only the operator knows
+        block->written.Mark(use.span.begin - block->block.begin, block->block.bytes);
+        continue;
+      }
       touch(block);
       MarkWritten(*block, use.tensor, use.span);
     }

@@ -11,6 +11,7 @@
 
 #include "core/handle_table.h"
 #include "core/locks.h"
+#include "core/mending.h"
 #include "core/once.h"
 #include "watch/report.h"
 #include "watch/site.h"
@@ -48,7 +49,8 @@ void Made(HandleKind kind, const void* handle) noexcept try {
 }
 
 void Destroyed(HandleKind, const void* handle) noexcept try {
-  const std::lock_guard lock(LockOf(Lock::kWatch));
+  std::unique_lock lock(LockOf(Lock::kWatch), std::defer_lock);
+  if (!IsMending()) lock.lock();  // a forked child drops captures of its parent
   if (Handles::Place* const place = All().Find(handle)) place->alive = nullptr;
 } catch (...) {
 }

@@ -155,7 +155,9 @@ struct Frame {
   std::optional<Function> function;
 
   bool ours() const {
-    return module.starts_with("libanyacl") || (function && function->name.starts_with("anyacl::"));
+    // Names of templates begin with what they return.
+    return module.starts_with("libanyacl") ||
+           (function && function->name.find("anyacl::") < function->name.find('('));
   }
 };
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "elu_call.h"
@@ -124,6 +125,8 @@ TEST_F(WatchTest, ACallThatIsRefusedIsNotShown) {
   EluCall call(8, 4);
   call.Plan();
   EXPECT_NE(call.Run(reinterpret_cast<aclrtStream>(16)), 0);
+  call.Plan();
+  std::thread([&] { EXPECT_NE(call.Run(session.stream()), 0) << "without a device"; }).join();
   EXPECT_EQ(notes->Take(), Lines{});
 }
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TOOLS = {"ANYACL_GUARD": "1", "ANYACL_VERIFY": "1"}
-MOST_ELEMENTS = 1 << 22  # that a reference may touch: a second at most goes into one call
+MOST_ELEMENTS = 1 << 20  # that a reference may touch: a fraction of a second at most goes into one call
 MOST_READ = 64 << 20  # bytes of a trace: its text takes a lot of memory
 MOST_SHOWN = 40  # lines of what one test reported
 FINE = re.compile(r"\[ANYACL\] verify: (ok|unchecked|summary) ")
