@@ -19,7 +19,7 @@ from pathlib import Path
 import environment
 
 HERE = Path(__file__).resolve().parent
-FEW = r"^mlp\.mlp_(layer_norm_adamw_foreach|rms_norm_sgd)$|^models\.gpt_sdpa$"
+FEW = r"^mlp\.mlp_(layer_norm_adamw_foreach|rms_norm_sgd)$"
 MOST_SHOWN = 40
 # PyTorch keeps its streams, events and memory to the end.
 KEPT = re.compile(r"\[ANYACL\] leaks: .* (aclrtStream|aclrtEvent) (was|were) never destroyed|\[ANYACL\] leaks: .* of memory .* never freed")
