@@ -252,7 +252,8 @@ Status MakeExecutor(const Operator& op, std::span<const CallArg> args, uint64_t*
   if (watch::On()) [[unlikely]] {
     StartVerify();
     executor->watched = std::make_unique<Executor::Watched>(
-        std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(contract, values)), watch::CallerNow());
+        known ? known->spec(values) : std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(contract, values)),
+        watch::CallerNow());
   }
   TakeTensors(op, values, args, executor.get());
   *workspace_size = executor->plan->workspace_bytes;

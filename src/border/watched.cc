@@ -37,6 +37,14 @@ uint64_t BytesOfDataType(int64_t data_type) {
   return static_cast<uint64_t>(SizeOf(static_cast<DType>(data_type)));
 }
 
+bool CanRead(const void* data, int64_t count, size_t size) {
+  constexpr int64_t kFew = 32;
+  if (count <= kFew) return true;
+  uint64_t bytes;
+  if (__builtin_mul_overflow(static_cast<uint64_t>(count), size, &bytes) || bytes > kMostContents) return false;
+  return ReadSafely(data, bytes).size() == bytes;
+}
+
 void PutContents(const void* data, const Extent& extent, Record* record) {
   const uint64_t size = extent.Total();
   if (!data || size > kMostContents || !trace::IsOn(trace::kData) || !IsHostMemory(data)) {

@@ -40,6 +40,8 @@ struct Extent {
 
 // The rest, which has no types.
 uint64_t BytesOfDataType(int64_t data_type);
+// Whether so many elements may be read there. A few always.
+bool CanRead(const void* data, int64_t count, size_t size);
 // What lies at a host address goes into a record when contents are asked for; else, and of device memory, the address.
 void PutContents(const void* data, const Extent& extent, Record* record);
 // What a finished copy left in host memory; false when there is nothing to say.
@@ -72,9 +74,16 @@ inline void PutBlob(const void* where, const void* data, uint64_t size, Record* 
   record->PutBytes(data, size);
 }
 
-// `count` values of a type, at an address that is not null.
+inline void PutPlace(const void* where, Record* record) {
+  record->Put(Value::kPlace);
+  record->Put(reinterpret_cast<uint64_t>(where));
+}
+
+// `count` values of a type, at an address that is not null; the address alone where a program says that there are more than there
+// can be, which the call itself refuses.
 template <class T>
 void PutElements(const T* data, int64_t count, Record* record) {
+  if (!CanRead(data, count, sizeof(T))) return PutPlace(data, record);
   if constexpr (std::is_pointer_v<T>) {
     record->Put(Value::kPointers);
     record->Put(reinterpret_cast<uint64_t>(data));
@@ -90,11 +99,6 @@ void PutElements(const T* data, int64_t count, Record* record) {
   } else {
     PutBlob(data, data, count * sizeof(T), record);
   }
-}
-
-inline void PutPlace(const void* where, Record* record) {
-  record->Put(Value::kPlace);
-  record->Put(reinterpret_cast<uint64_t>(where));
 }
 
 // A pointer before the call. Without a count, a place for one value is not read: it need not have one yet.

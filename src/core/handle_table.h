@@ -41,6 +41,12 @@ enum class HandleKind : uint64_t {
   kPhysicalMemory = 15,
 };
 
+inline constexpr uint32_t kMostSlots = 1u << 24;  // of one kind
+
+// What the number of a handle says, whether there ever was one or not.
+inline HandleKind KindOf(const void* handle) { return static_cast<HandleKind>(reinterpret_cast<uint64_t>(handle) >> 60); }
+inline uint32_t SlotOf(const void* handle) { return static_cast<uint32_t>(reinterpret_cast<uint64_t>(handle) >> 4) & (kMostSlots - 1); }
+
 // Told of every handle that is made or destroyed, as long as there is one. What made it may fail yet: then it is destroyed.
 struct HandleObserver {
   void (*made)(HandleKind kind, const void* handle) noexcept;
@@ -78,7 +84,7 @@ class HandleTable {
   // Whether it was ever a handle of this table, or might have been.
   static bool IsKind(const void* handle) {
     const uint64_t value = reinterpret_cast<uint64_t>(handle);
-    return value >> 60 == static_cast<uint64_t>(kind) && (value & 0xf) == 0;
+    return KindOf(handle) == kind && (value & 0xf) == 0;
   }
 
   // The same with a pin: the object stays until it is given to Release, whoever destroys the handle meanwhile.
@@ -188,7 +194,6 @@ class HandleTable {
   static constexpr uint32_t kNoSlot = ~uint32_t{0};
   static constexpr int kChunkBits = 8;
   static constexpr uint32_t kChunk = 1u << kChunkBits;
-  static constexpr uint32_t kMaxSlots = 1u << 24;
 
   struct Slot {
     alignas(64) unsigned char storage[sizeof(T)];  // first, so that T* converts back to Slot*
@@ -217,8 +222,7 @@ class HandleTable {
 
   Slot* Find(const void* handle) const {
     if (!IsKind(handle)) return nullptr;
-    const uint32_t index =
-        static_cast<uint32_t>(reinterpret_cast<uint64_t>(handle) >> 4) & (kMaxSlots - 1);
+    const uint32_t index = SlotOf(handle);
     if (index >= size_.load(std::memory_order_acquire)) return nullptr;
     Slot& slot = SlotAt(index);
     const uint32_t generation = GenerationOf(handle);
@@ -250,7 +254,7 @@ class HandleTable {
   uint32_t Grow() {
     const std::lock_guard lock(LockOf(Lock::kHandles));
     const uint32_t size = size_.load(std::memory_order_relaxed);
-    if (size >= kMaxSlots) return kNoSlot;
+    if (size >= kMostSlots) return kNoSlot;
     if (!chunks_) chunks_ = NewChunks();  // before the size says that there are some
     if ((size & (kChunk - 1)) == 0) {
       chunks_[size >> kChunkBits].store(new Slot[kChunk], std::memory_order_release);
@@ -262,7 +266,7 @@ class HandleTable {
 
   // calloc, because its pages cost nothing before they are used.
   static std::atomic<Slot*>* NewChunks() {
-    void* chunks = std::calloc(kMaxSlots / kChunk, sizeof(std::atomic<Slot*>));
+    void* chunks = std::calloc(kMostSlots / kChunk, sizeof(std::atomic<Slot*>));
     if (!chunks) throw std::bad_alloc();
     return static_cast<std::atomic<Slot*>*>(chunks);
   }

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <new>
 
+#include "core/mending.h"
+
 namespace anyacl {
 namespace {
 
@@ -17,6 +19,7 @@ constinit std::mutex locks[kLocks];
 constinit std::mutex shared_locks[kLocks][kShares];
 std::recursive_mutex once;
 constinit std::atomic<void (*)()> mends[kLocks];
+bool is_mending = false;  // set while the child has one thread alone
 
 constexpr Lock kShared[] = {Lock::kModels, Lock::kStreams, Lock::kEvents, Lock::kExecutors};
 
@@ -55,9 +58,11 @@ void GiveAllBack() {
 void BeginInChild() {
   new (&once) std::recursive_mutex;
   once.lock();
+  is_mending = true;
   for (const auto& mend : mends) {
     if (void (*const call)() = mend.load(std::memory_order_acquire)) call();
   }
+  is_mending = false;
   GiveAllBack();
 }
 
@@ -73,6 +78,8 @@ std::mutex& LockOf(Lock lock, const void* object) {
 }
 
 std::recursive_mutex& OnceLock() { return once; }
+
+bool IsMending() { return is_mending; }
 
 void InForkedChild(Lock lock, void (*mend)()) {
   mends[static_cast<int>(lock)].store(mend, std::memory_order_release);

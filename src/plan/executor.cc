@@ -148,7 +148,7 @@ Status ResolveAddresses(const char* op, const Executor& executor, FollowTensor f
   return {};
 }
 
-watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call, const void* handle, void* address) {
+watch::TensorUse UseOf(const Operator& op, const TensorFacts& facts, const contract::CallSpec& call, const void* handle, void* address) {
   const contract::ArgSpec& arg = call.args[facts.arg];
   watch::TensorUse use{
       .name = facts.name,
@@ -160,9 +160,28 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
       .is_touched = facts.needs_memory,
       .handle = handle,
       .tensor = facts.in_list ? arg.tensors[facts.item] : arg.tensor,
+      .span = {},
   };
   use.tensor.data = address;
+  if (op.relabel && facts.arg == 0) op.relabel(&use.tensor);  // the run leaves it so
+  use.span = SpanOf(use.tensor);
   return use;
+}
+
+bool IsKnown(Run& run, int stream) {
+  const Executor& executor = *run.executor;
+  InlineVector<const void*, Executor::kInlineTensors> handles, addresses;
+  for (size_t i = 0; i < executor.tensors.size(); ++i) {
+    if (!executor.plan->tensors[i].given) continue;
+    handles.push_back(executor.tensors[i].handle);
+    addresses.push_back(run.Addresses()[i]);
+  }
+  return watch::IsKnown({.call = executor.watched->call,
+                         .family = executor.plan->op->family,
+                         .workspace = run.workspace,
+                         .stream = stream,
+                         .handles = handles,
+                         .addresses = addresses});
 }
 
 // Shows the run to watchers, unless there were none in phase 1 or the stream will refuse it.
@@ -171,6 +190,7 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
   const runtime::StreamFacts stream = runtime::FactsOf(stream_handle);
   if (!executor.watched || stream.id < 0) return;
   const Plan& plan = *executor.plan;
+  if (!stream.is_captured && IsKnown(run, stream.id)) return;
   run.watched = new watch::OperatorRun{
       .op = plan.op,
       .name = plan.op->contract.op(),
@@ -185,11 +205,13 @@ watch::TensorUse UseOf(const TensorFacts& facts, const contract::CallSpec& call,
       .stream = stream.id,
       .device = stream.device,
       .is_captured = stream.is_captured,
-      .notes = {},
+      .site = {},
   };
+  run.watched->tensors.reserve(plan.tensors.size());
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (!plan.tensors[i].given) continue;
-    run.watched->tensors.push_back(UseOf(plan.tensors[i], *executor.watched->call, executor.tensors[i].handle, run.Addresses()[i]));
+    run.watched->tensors.push_back(
+        UseOf(*plan.op, plan.tensors[i], *executor.watched->call, executor.tensors[i].handle, run.Addresses()[i]));
   }
   watch::Call(*run.watched);
 }

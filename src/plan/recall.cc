@@ -291,6 +291,11 @@ bool RememberedCall::MeetsAsBefore(contract::Values values) const {
   return true;
 }
 
+const std::shared_ptr<const contract::CallSpec>& RememberedCall::spec(contract::Values values) const {
+  if (!spec_) spec_ = std::make_shared<const contract::CallSpec>(contract::CallSpec::Of(plan_->op->contract, values));
+  return spec_;
+}
+
 const RememberedCall* Recall(const CallDescription& call) {
   if (!Remembers()) return nullptr;
   const auto* const place = PlaceOf(call);

@@ -9,6 +9,7 @@
 #define ANYACL_PLAN_RECALL_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "contract/value.h"
@@ -62,6 +63,8 @@ class RememberedCall {
   // True when every output is exactly the tensors that it was, and lies apart from the others.
   bool MeetsAsBefore(contract::Values values) const;
   const PlanRef& plan() const { return plan_; }
+  // The arguments of a call that it is, for watchers; made once, so that addresses may be those of another one.
+  const std::shared_ptr<const contract::CallSpec>& spec(contract::Values values) const;
 
  private:
   // A tensor of the last call.
@@ -89,6 +92,7 @@ class RememberedCall {
   std::vector<Reach> reaches_;  // of the tensors that have elements
   bool repeats_ = true;         // outputs meet others only as what they are
   PlanRef plan_;
+  mutable std::shared_ptr<const contract::CallSpec> spec_;  // when it was asked for
 
   friend void Remember(const CallDescription& call, const PlanRef& plan) noexcept;
 };

@@ -374,7 +374,7 @@ Status RequireTimeout(const char* function, int32_t milliseconds) {
 
 StreamFacts FactsOf(void* stream_handle) {
   Stream* stream = nullptr;
-  if (!ResolveStream("", stream_handle, &stream).ok()) return {};
+  if (!ResolveForSubmit("", stream_handle, &stream).ok() || stream->stopped() != 0) return {};
   return {stream->id(), stream->device(), stream->capture() != nullptr};
 }
 
@@ -410,7 +410,7 @@ Status SubmitBlocking(void* stream_handle, const Work& work, bool* submitted) {
   ANYACL_RETURN_IF_ERROR(stream->Submit(work, Where::kAnywhere, &sequence));
   *submitted = true;
   if (sequence == 0 || stream->OnOwnThread() || stream->capture()) return Status();
-  stream->WaitFor(sequence, kForever);
+  if (stream->WaitFor(sequence, kForever) == WaitResult::kReached) stream->TellReached();
   return stream->TakeFailure(work.label, sequence);
 }
 

@@ -179,6 +179,8 @@ std::string Check::WhyNot(int64_t most) const {
   for (const TensorUse& use : run_.tensors) {
     if (use.is_touched && !IsDecodable(use.tensor.dtype))
       return fmt::format("no reference for {}", Name(use.tensor.dtype));
+    if (use.is_touched && IsPrivate(use.tensor.format))
+      return fmt::format("no reference for {}", Name(use.tensor.format));
     const int64_t count = use.tensor.numel();
     if (__builtin_add_overflow(elements, count, &elements)) return kTooLarge;
     Extent extent;

@@ -7,9 +7,11 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "core/handle_table.h"
 #include "core/locks.h"
+#include "core/mending.h"
 #include "core/once.h"
 #include "watch/report.h"
 #include "watch/site.h"
@@ -18,21 +20,38 @@
 namespace anyacl::watch {
 namespace {
 
+constexpr size_t kKinds = 16;
+
+// By kind and slot, as their own tables have them: every call makes one of an executor.
 struct Handles {
-  std::map<const void*, std::pair<HandleKind, Site>> alive;  // guarded by kWatch
+  struct Place {
+    const void* alive = nullptr;  // the handle
+    Site made;
+  };
+  std::vector<Place> places[kKinds];  // guarded by kWatch
+
+  Place* Find(const void* handle) {
+    auto& of_kind = places[static_cast<size_t>(KindOf(handle))];
+    const size_t slot = SlotOf(handle);
+    return slot < of_kind.size() && of_kind[slot].alive == handle ? &of_kind[slot] : nullptr;
+  }
 };
 Handles& All() { return TheOne<Handles>(); }
 
 void Made(HandleKind kind, const void* handle) noexcept try {
   const Site site = Site::Here();
   const std::lock_guard lock(LockOf(Lock::kWatch));
-  All().alive.try_emplace(handle, kind, site);
+  auto& of_kind = All().places[static_cast<size_t>(kind)];
+  const size_t slot = SlotOf(handle);
+  if (slot >= of_kind.size()) of_kind.resize(slot + 1);
+  of_kind[slot] = {handle, site};
 } catch (...) {
 }
 
 void Destroyed(HandleKind, const void* handle) noexcept try {
-  const std::lock_guard lock(LockOf(Lock::kWatch));
-  All().alive.erase(handle);
+  std::unique_lock lock(LockOf(Lock::kWatch), std::defer_lock);
+  if (!IsMending()) lock.lock();  // a forked child drops captures of its parent
+  if (Handles::Place* const place = All().Find(handle)) place->alive = nullptr;
 } catch (...) {
 }
 
@@ -87,13 +106,17 @@ const char* NameOf(HandleKind kind) {
 
 void ObserveHandles() { handle_observer.store(&kObserver, std::memory_order_release); }
 
-bool IsAlive(const void* handle) { return All().alive.contains(handle); }
+bool IsAlive(const void* handle) { return handle && All().Find(handle); }
 
 void ReportLeakedHandles() {
   std::map<std::pair<HandleKind, Site>, int> sites;
   {
     const std::lock_guard lock(LockOf(Lock::kWatch));
-    for (const auto& [handle, made] : All().alive) ++sites[made];
+    for (const auto& of_kind : All().places) {
+      for (const Handles::Place& place : of_kind) {
+        if (place.alive) ++sites[{KindOf(place.alive), place.made}];
+      }
+    }
   }
   for (const auto& [made, count] : sites) {
     const auto& [kind, site] = made;

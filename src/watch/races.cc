@@ -48,19 +48,29 @@ class Clock {
 
 // One operator, copy or fill, as reports name it.
 struct Actor {
-  std::string name;
+  const char* function;
+  uint64_t call;  // the number of an operator's run; 0: none
   int stream;
   uint64_t time;  // of the stream
   Site site;
 
   std::string Name() const {
+    const std::string name = call == 0 ? function : fmt::format("{}, call {}", function, call);
     return stream == kHost ? name + " (host)" : fmt::format("{} (stream {})", name, stream);
   }
 };
 
+// What it touches.
+struct Part {
+  const char* name;  // "out"
+  int item = -1;     // of a list
+
+  std::string Name() const { return item < 0 ? name : fmt::format("{}[{}]", name, item); }
+};
+
 struct Access {
   std::shared_ptr<const Actor> actor;
-  std::string what;  // "out"
+  Part part;
   Tensor view;
   bool writes;
 };
@@ -74,24 +84,24 @@ struct Stretch {
 
 class Races final : public Watcher {
  public:
-  void Called(OperatorRun& run) override {
+  void Called(const OperatorRun& run) override {
     if (run.is_captured) return;  // it has no place in the order before it is replayed
     const std::lock_guard lock(Mutex());
-    const auto actor = Begin(fmt::format("{}, call {}", run.name, run.number), run.stream);
+    const auto actor = Begin(run.name, run.number, run.stream, run.site);
     for (const TensorUse& use : run.tensors) {
       if (use.is_touched)
-        Touch(actor, use.in_list ? fmt::format("{}[{}]", use.name, use.item) : use.name, use.tensor,
-              use.is_written);
+        Touch(actor, {use.name, use.in_list ? use.item : -1}, use.tensor, use.span, use.is_written);
     }
     if (run.workspace && run.workspace_bytes > 0)
-      Touch(actor, "workspace", Bytes(run.workspace, run.workspace_bytes), true);
+      Touch(actor, {"workspace"}, Bytes(run.workspace, run.workspace_bytes), true);
   }
 
   void Transfers(const Transfer& transfer) override {
+    const Site site = Site::Here();
     const std::lock_guard lock(Mutex());
-    const auto actor = Begin(transfer.function, transfer.stream);
-    if (transfer.from) Touch(actor, "src", *transfer.from, false);
-    Touch(actor, "dst", transfer.to, true);
+    const auto actor = Begin(transfer.function, 0, transfer.stream, site);
+    if (transfer.from) Touch(actor, {"src"}, *transfer.from, false);
+    Touch(actor, {"dst"}, transfer.to, true);
   }
 
   void Records(const void* event, int stream) override {
@@ -145,11 +155,11 @@ class Races final : public Watcher {
   Clock& ClockOf(int stream) { return stream == kHost ? host_ : clocks_[stream]; }
 
   // The next work of a stream: it begins after what the host knows to be done.
-  std::shared_ptr<const Actor> Begin(std::string name, int stream) {
+  std::shared_ptr<const Actor> Begin(const char* function, uint64_t call, int stream,
+                                     const Site& site) {
     Clock& clock = ClockOf(stream);
     clock.Join(host_);
-    return std::make_shared<const Actor>(
-        Actor{std::move(name), stream, clock.Tick(stream), Site::Here()});
+    return std::make_shared<const Actor>(Actor{function, call, stream, clock.Tick(stream), site});
   }
 
   bool IsBefore(const Access& old, const Actor& actor) {
@@ -168,11 +178,14 @@ class Races final : public Watcher {
     memory_.emplace_hint(next, at, std::move(rest));
   }
 
-  void Touch(const std::shared_ptr<const Actor>& actor, const std::string& what, const Tensor& view,
+  void Touch(const std::shared_ptr<const Actor>& actor, const Part& part, const Tensor& view,
              bool writes) {
-    const Span span = SpanOf(view);
+    Touch(actor, part, view, SpanOf(view), writes);
+  }
+  void Touch(const std::shared_ptr<const Actor>& actor, const Part& part, const Tensor& view,
+             const Span& span, bool writes) {
     if (span.begin >= span.end || span.overflow || blurred_.contains(actor->stream)) return;
-    const auto access = std::make_shared<const Access>(Access{actor, what, view, writes});
+    const auto access = std::make_shared<const Access>(Access{actor, part, view, writes});
     Cut(span.begin);
     Cut(span.end);
     uintptr_t at = span.begin;
@@ -220,8 +233,8 @@ class Races final : public Watcher {
                   second, first);
     Report("races",
            fmt::format("{} {} {} while {} may still {} it as {}: {}", access.actor->Name(),
-                       access.writes ? "writes" : "reads", access.what, old.actor->Name(),
-                       old.writes ? "write" : "read", old.what, missing),
+                       access.writes ? "writes" : "reads", access.part.Name(), old.actor->Name(),
+                       old.writes ? "write" : "read", old.part.Name(), missing),
            "  the first was called by\n" + old.actor->site.Lines() +
                "  the second was called by\n" + access.actor->site.Lines());
   }

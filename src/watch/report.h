@@ -10,7 +10,8 @@
 
 namespace anyacl::watch {
 
-// "[ANYACL] <tool>: <sentence>" and the lines of `details` below it; the same sentence of the same tool only once.
+// "[ANYACL] <tool>: <sentence>" and the lines of `details` below it; the same sentence of the same tool only once,
+// of leaks with the same lines.
 void Report(std::string_view tool, const std::string& sentence,
             const std::string& details) noexcept;
 

@@ -19,13 +19,58 @@
 #include <optional>
 #include <string_view>
 
+#include "core/thread_value.h"
+
 namespace anyacl::watch {
 namespace {
 
-_Unwind_Reason_Code TakeFrame(_Unwind_Context* context, void* site) {
-  Site& here = *static_cast<Site*>(site);
+#ifdef __x86_64__
+constexpr bool kPlacesAreKnown = true;
+#else
+constexpr bool kPlacesAreKnown = false;
+#endif
+
+// Unwinding takes microseconds, and programs call from the same places again and again. A thread that is in this function
+// with the same stack below it, and finds every return address of last time where it was, is where it was last time.
+struct Walk {
+  const void* stack = nullptr;  // where it began
+  Site site;
+  const uintptr_t* places[Site::kMostFrames] =
+      {};                 // of the return addresses; but of the first frame, which is this function
+  bool is_known = false;  // all places
+
+  bool IsAgain(const void* now) const {
+    if (stack != now || !is_known) return false;
+    for (int i = 1; i < site.count; ++i) {  // outwards: a frame tells where the next one is
+      if (*places[i] - 1 != reinterpret_cast<uintptr_t>(site.frames[i])) return false;
+    }
+    return true;
+  }
+};
+
+struct Walks {
+  static constexpr size_t kCount = 64;
+  Walk walks[kCount];
+
+  Walk& At(const void* stack, const void* back) {
+    constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
+    const uint64_t sum =
+        reinterpret_cast<uintptr_t>(stack) * 31 + reinterpret_cast<uintptr_t>(back);
+    return walks[(sum * kFactor >> 32) % kCount];
+  }
+};
+
+_Unwind_Reason_Code TakeFrame(_Unwind_Context* context, void* pointer) {
+  Walk& walk = *static_cast<Walk*>(pointer);
+  Site& here = walk.site;
   const uintptr_t address = _Unwind_GetIP(context);
   if (address == 0 || here.count == Site::kMostFrames) return _URC_END_OF_STACK;
+  if (here.count > 0) {  // on x86 it is what the call pushed last
+    const auto* const place = reinterpret_cast<const uintptr_t*>(_Unwind_GetCFA(context)) - 1;
+    walk.places[here.count] = place;
+    walk.is_known =
+        walk.is_known && static_cast<const void*>(place) >= walk.stack && *place == address;
+  }
   here.frames[here.count++] =
       reinterpret_cast<void*>(address - 1);  // of the call, not of what follows it
   return _URC_NO_REASON;
@@ -110,7 +155,9 @@ struct Frame {
   std::optional<Function> function;
 
   bool ours() const {
-    return module.starts_with("libanyacl") || (function && function->name.starts_with("anyacl::"));
+    // Names of templates begin with what they return.
+    return module.starts_with("libanyacl") ||
+           (function && function->name.find("anyacl::") < function->name.find('('));
   }
 };
 
@@ -135,10 +182,18 @@ Frame FrameAt(void* address) {
 
 }  // namespace
 
-Site Site::Here() noexcept {
-  Site site;
-  _Unwind_Backtrace(TakeFrame, &site);
-  return site;
+[[gnu::noinline]] Site Site::Here() noexcept {
+  const void* const stack = __builtin_frame_address(0);
+  Walks* const walks = ThreadValue<Walks>();
+  Walk fresh;
+  Walk& walk = walks ? walks->At(stack, __builtin_return_address(0)) : fresh;
+  if (!walk.IsAgain(stack)) {
+    walk.stack = stack;
+    walk.site.count = 0;
+    walk.is_known = kPlacesAreKnown;
+    _Unwind_Backtrace(TakeFrame, &walk);
+  }
+  return walk.site;
 }
 
 std::string Site::Lines() const {

@@ -13,7 +13,7 @@ struct Site {
   static constexpr int kMostFrames = 16;
   static constexpr int kShownFrames = 8;
 
-  // Of the call that led here.
+  // Of the call that led here. Cheap from where this thread was lately.
   static Site Here() noexcept;
 
   // One line for each function outside of this library, innermost first: "    #0 main+0x35 in program+0x1235".
@@ -21,8 +21,8 @@ struct Site {
   bool operator==(const Site& other) const;
   bool operator<(const Site& other) const;
 
-  void* frames[kMostFrames];
   int count = 0;
+  void* frames[kMostFrames];  // the first `count`
 };
 
 }  // namespace anyacl::watch

@@ -55,8 +55,21 @@ std::string CallerNow() {
   return PythonCaller(&file, &line) ? fmt::format("{}:{}", file, line) : "";
 }
 
+bool IsKnown(const RunOutline& run) noexcept {
+  for (int i = 0; Watcher* const watcher = At(i); ++i) {
+    try {
+      if (!watcher->Knows(run)) return false;
+    } catch (...) {
+      return false;
+    }
+  }
+  runs.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
 void Call(OperatorRun& run) noexcept {
   run.number = runs.fetch_add(1, std::memory_order_relaxed) + 1;
+  run.site = Site::Here();
   for (int i = 0; Watcher* const watcher = At(i); ++i) {
     try {
       watcher->Called(run);

@@ -9,15 +9,17 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "contract/call_spec.h"
 #include "core/tensor.h"
+#include "plan/layout.h"
 #include "runtime/backend.h"
+#include "watch/site.h"
 
 namespace anyacl {
 struct Operator;
@@ -37,18 +39,20 @@ struct TensorUse {
   bool is_written;
   bool is_touched;  // the plan reads or writes it at all; else only its description matters
   const void* handle;
-  Tensor tensor;    // as phase 1 saw it, at the address of this run
+  Tensor tensor;  // as phase 1 saw it, at the address of this run
+  Span span;      // of the tensor
 };
 
 // One run of a plan, alive until its work is done; that of a captured run as long as its graph.
 struct OperatorRun {
   uint64_t number = 0;  // of the runs of this process, in the order of their calls, from 1
   const Operator* op = nullptr;
-  const char* name = "";                           // "aclnnAdd"
-  const char* family = "";                         // "pointwise"
-  std::shared_ptr<const contract::CallSpec> call;  // all arguments as phase 1 saw them
-  std::string caller;                              // of phase 1, in a Python program: "train.py:12"; else empty
-  std::vector<TensorUse> tensors;                  // those that are given, in the order of the call
+  const char* name = "";    // "aclnnAdd"
+  const char* family = "";  // "pointwise"
+  // All arguments as phase 1 saw them; addresses may be those of an equal call before.
+  std::shared_ptr<const contract::CallSpec> call;
+  std::string caller;              // of phase 1, in a Python program: "train.py:12"; else empty
+  std::vector<TensorUse> tensors;  // those that are given, in the order of the call
   unsigned char* workspace = nullptr;
   uint64_t workspace_bytes = 0;  // that phase 1 asked for
   uint64_t workspace_given = 0;  // that the caller says there are
@@ -56,7 +60,18 @@ struct OperatorRun {
   int stream = -1;           // the stream's number, which no later one has
   int device = 0;            // of the stream
   bool is_captured = false;  // into a graph: it runs when that is replayed, as often as it is
-  std::map<const Watcher*, std::shared_ptr<void>> notes;  // what watchers leave in Called
+  Site site;                 // of phase 2
+};
+
+// What tells one run from another, before it is spelled out.
+struct RunOutline {
+  // The same object for equal calls, as long as a thread remembers them.
+  const std::shared_ptr<const contract::CallSpec>& call;
+  const char* family;
+  const void* workspace;
+  int stream;
+  std::span<const void* const> handles;  // of the tensors that are given
+  std::span<const void* const> addresses;
 };
 
 enum class BlockKind { kDevice, kPinned, kRegistered, kMapped };
@@ -89,8 +104,12 @@ class Watcher {
  public:
   virtual ~Watcher() = default;
 
+  // Whether it was shown a run of this outline, and would have nothing to say of another: if that is so of all watchers, none
+  // is shown this one.
+  virtual bool Knows(const RunOutline&) { return false; }
+
   // In the thread of the caller, after the checks of phase 2 and before the work is put on the stream.
-  virtual void Called(OperatorRun&) {}
+  virtual void Called(const OperatorRun&) {}
 
   // On the stream, around the work; also around that of every replay. What Before returns is given to After, which does
   // not follow when the work failed. On a backend that launches, the work is on launch.native_stream in between, and
@@ -142,7 +161,9 @@ void Tell(void (Watcher::*what)(Parameters...), const Arguments&... arguments) n
 // their own.
 std::string CallerNow();
 
-// Shows a run, which gets its number, to all watchers.
+// Whether all watchers know such a run. It has its number if so.
+bool IsKnown(const RunOutline& run) noexcept;
+// Shows a run, which gets its number and site, to all watchers.
 void Call(OperatorRun& run) noexcept;
 // Calls Before of all watchers, and After of them when the work is done.
 class Around {

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "elu_call.h"
@@ -53,6 +54,24 @@ std::string PlanOf(harness::Call& call) {
   if (const int32_t code = call.Plan(); code != 0) return std::to_string(code);
   return Describe(call.executor());
 }
+
+// A call that is planned again and again, and hardly ever run.
+struct PlannedCall : EluCall {
+  using EluCall::EluCall;
+  ~PlannedCall() { Drop(); }
+  aclnnStatus TryPlan() {
+    Drop();
+    return EluCall::TryPlan();
+  }
+  aclOpExecutor* Plan() {
+    Drop();
+    return EluCall::Plan();
+  }
+  // Fails when it was run.
+  void Drop() {
+    if (executor) aclDestroyAclOpExecutor(std::exchange(executor, nullptr));
+  }
+};
 
 template <class F>
 void InNewThread(F&& f) {
@@ -242,7 +261,7 @@ TEST(RecallTest, OutputsThatMeetAnotherTensorArePlannedAnew) {
 TEST(RecallTest, ResultOverPartOfAnInputIsRightAfterOneApart) {
   const harness::Session session;
   constexpr int64_t kCount = 100;
-  EluCall call(kCount);
+  PlannedCall call(kCount);
   for (int i = 0; i < 2; ++i) {
     call.Plan();
     ASSERT_EQ(call.Run(session.stream()), 0) << TakeText();
@@ -268,7 +287,7 @@ TEST(RecallTest, ResultOverPartOfAnInputIsRightAfterOneApart) {
 // The handles are those of the last call, but not what they stand for.
 TEST(RecallTest, TensorsThatWereMadeAnewOrMovedAreSeen) {
   const harness::Session session;
-  EluCall call(100);
+  PlannedCall call(100);
   for (int i = 0; i < 3; ++i) call.Plan();
   EXPECT_EQ(call.size, 0u);
 
@@ -298,7 +317,7 @@ TEST(RecallTest, TensorsThatWereMadeAnewOrMovedAreSeen) {
 
 TEST(RecallTest, KnownCallsStillRefuseNullAndDeadHandles) {
   const harness::Session session;
-  EluCall call(8);
+  PlannedCall call(8);
   for (int i = 0; i < 2; ++i) {
     call.Plan();
     ASSERT_EQ(call.Run(session.stream()), 0);
@@ -323,7 +342,7 @@ TEST(RecallTest, KnownCallsStillRefuseNullAndDeadHandles) {
 
 TEST(RecallTest, AForcedKernelIsObeyed) {
   const harness::Session session;
-  EluCall call(8);
+  PlannedCall call(8);
   call.Plan();
   const std::string before = Describe(call.executor);
   ForceKernel("no such kernel");
@@ -336,7 +355,7 @@ TEST(RecallTest, AForcedKernelIsObeyed) {
 // At the end of a thread, when its memory is gone already.
 TEST(RecallTest, CallsAtTheEndOfAThreadWork) {
   const harness::Session session;
-  EluCall call(8);
+  PlannedCall call(8);
   int32_t code = -1;
   InNewThread([&] {
     call.Plan();

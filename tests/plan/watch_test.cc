@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "elu_call.h"
@@ -17,15 +18,14 @@ namespace {
 
 class Notes final : public watch::Watcher {
  public:
-  void Called(watch::OperatorRun& run) override {
+  void Called(const watch::OperatorRun& run) override {
     lines.push_back("called");
     called = run;
-    run.notes[this] = std::make_shared<uint64_t>(run.number);
   }
   std::shared_ptr<void> Before(const watch::OperatorRun& run, const Launch&) override {
     lines.push_back("before");
     if (throws) throw std::string("watchers may fail");
-    return run.notes.at(this);
+    return std::make_shared<uint64_t>(run.number);
   }
   void After(const watch::OperatorRun& run, const Launch&, void* kept) override {
     lines.push_back("after");
@@ -125,6 +125,8 @@ TEST_F(WatchTest, ACallThatIsRefusedIsNotShown) {
   EluCall call(8, 4);
   call.Plan();
   EXPECT_NE(call.Run(reinterpret_cast<aclrtStream>(16)), 0);
+  call.Plan();
+  std::thread([&] { EXPECT_NE(call.Run(session.stream()), 0) << "without a device"; }).join();
   EXPECT_EQ(notes->Take(), Lines{});
 }
 

@@ -159,6 +159,20 @@ int ByName() {
   return Say("count", count ? count(&devices) : -1);
 }
 
+// A stream waits for a word that the program writes itself, which a replay cannot know.
+int WaitForTheHost() {
+  aclrtSetDevice(0);
+  aclrtStream stream = nullptr;
+  aclrtCreateStream(&stream);
+  void* word = nullptr;
+  aclrtMalloc(&word, sizeof(uint64_t), ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMemset(word, sizeof(uint64_t), 0, sizeof(uint64_t));
+  Say("wait", aclrtValueWait(word, 1, ACL_STREAM_WAIT_VALUE_GEQ, stream));
+  __atomic_store_n(static_cast<uint64_t*>(word), 1, __ATOMIC_RELEASE);
+  Say("synchronize", aclrtSynchronizeStream(stream));
+  return 0;
+}
+
 int Fork() {
   aclrtSetDevice(0);
   const pid_t child = fork();
@@ -206,9 +220,10 @@ int main(int argc, char** argv) {
   if (what == "threads") return Threads();
   if (what == "ranks") return Ranks();
   if (what == "by_name") return ByName();
+  if (what == "wait_for_the_host") return WaitForTheHost();
   if (what == "fork") return Fork();
   if (what == "crash") return Crash();
   if (what == "cost") return Cost();
-  std::fprintf(stderr, "client add|mistakes|threads|ranks|by_name|fork|crash|cost\n");
+  std::fprintf(stderr, "client add|mistakes|threads|ranks|by_name|wait_for_the_host|fork|crash|cost\n");
   return 2;
 }

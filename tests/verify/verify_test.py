@@ -16,7 +16,8 @@ PREFIX = "[ANYACL] verify: "
 
 
 def run(*args, **environment):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("ANYACL_VERIFY", "ANYACL_REPORT"))}
+    env = {k: v for k, v in os.environ.items() if not k.startswith("ANYACL_")}
+    environment.setdefault("ANYACL_BACKEND", "cpu")
     return subprocess.run([PROGRAM, *args], text=True, capture_output=True, env={**env, **environment}, timeout=300)
 
 

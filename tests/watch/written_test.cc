@@ -15,16 +15,20 @@ namespace {
 
 TEST(WrittenTest, RemembersEveryByte) {
   std::mt19937 random(1);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     const size_t bytes = 1 + random() % 300;
     Written written(bytes);
     std::vector<bool> model(bytes);
     EXPECT_TRUE(written.none());
-    for (int i = 0; i < 5; ++i) {
-      const size_t begin = random() % bytes, count = random() % 200;
+    for (int i = 0; i < 8; ++i) {
+      const size_t begin = random() % bytes, count = random() % (round % 2 ? 200 : 30);
       written.Mark(begin, count);
       for (size_t k = begin; k < std::min(bytes, begin + count); ++k) model[k] = true;
-      const size_t from = random() % bytes, asked = random() % 200;
+      const size_t from = random() % bytes, asked = random() % 200,
+                   to = std::min(bytes, from + asked);
+      if (written.HasAll(from, to)) {
+        for (size_t k = from; k < to; ++k) ASSERT_TRUE(model[k]) << bytes << " " << k;
+      }
       Written::Gap gap;
       written.Find(from, asked, &gap);
       size_t missing = 0, first = 0;

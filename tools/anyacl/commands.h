@@ -33,8 +33,9 @@ void Bench(const BenchOptions& options);
 void ShowTrace(const std::string& path);
 // As a timeline; "-" is standard output.
 void TraceToJson(const std::string& path, const std::string& out);
-// Makes the calls of a trace again. The exit status: 0 when they came to the same.
-int ReplayTrace(const std::string& path);
+// Makes the calls of a trace again. The exit status: 0 when they came to the same. Ends the process when no call returns for
+// `patience_s` seconds.
+int ReplayTrace(const std::string& path, int patience_s);
 
 struct NeedsOptions {
   std::vector<std::string> files;

@@ -71,6 +71,7 @@ void AddVerifyReport(CLI::App& app, VerifyReportOptions& options) {
 struct TraceOptions {
   std::string file;
   std::string out = "-";
+  int timeout = 120;  // seconds
 };
 
 void AddTrace(CLI::App& app, TraceOptions& options) {
@@ -88,7 +89,10 @@ void AddTrace(CLI::App& app, TraceOptions& options) {
 void AddReplay(CLI::App& app, TraceOptions& options, int& status) {
   CLI::App* const replay = app.add_subcommand("replay", "The calls of a trace again; status 1 when they come to something else");
   replay->add_option("file", options.file, "The trace")->required()->type_name("FILE");
-  replay->callback([&] { status = ReplayTrace(options.file); });
+  replay->add_option("--timeout", options.timeout, "Give up when no call has returned for so long; 120 seconds unless set")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1, 1000000));
+  replay->callback([&] { status = ReplayTrace(options.file, options.timeout); });
 }
 
 void AddNeeds(CLI::App& app, NeedsOptions& options, int& status) {

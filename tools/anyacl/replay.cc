@@ -10,7 +10,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -245,7 +247,7 @@ bool LeaveOut(const TracedCall& call, Translation& translation) {
 
 class Replayer {
  public:
-  explicit Replayer(const Trace& trace) : trace_(trace), done_(trace.calls.size()) {
+  Replayer(const Trace& trace, int patience_s) : trace_(trace), patience_(patience_s), done_(trace.calls.size()) {
     for (size_t i = 0; i < trace.calls.size(); ++i) {
       of_thread_[trace.calls[i].thread].push_back(i);
       if (trace.calls[i].returned) ends_.emplace_back(trace.calls[i].return_ticket, i);
@@ -258,6 +260,7 @@ class Replayer {
     for (const auto& [thread, calls] : of_thread_) {
       threads.emplace_back([this, thread = thread, &calls = calls] { RunThread(thread, calls); });
     }
+    GiveUpWhenNothingReturns();
     for (std::thread& thread : threads) thread.join();
     return Report();
   }
@@ -269,7 +272,7 @@ class Replayer {
                              reinterpret_cast<uint64_t>(pthread_self()));
     Barrier();
     for (const size_t i : calls) {
-      WaitForTurn(trace_.calls[i].ticket);
+      WaitForTurn(i);
       Replayed replayed;
       ReplayOne(trace_.calls[i], &replayed);
       Done(i, replayed);
@@ -284,9 +287,26 @@ class Replayer {
     changed_.wait(lock, [&] { return present_ == of_thread_.size(); });
   }
 
-  void WaitForTurn(uint64_t ticket) {
+  void WaitForTurn(size_t i) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return next_end_ == ends_.size() || ends_[next_end_].first > ticket; });
+    changed_.wait(lock, [&] { return next_end_ == ends_.size() || ends_[next_end_].first > trace_.calls[i].ticket; });
+    running_.insert(i);
+  }
+
+  // What the program did itself, its callbacks and what it wrote to memory, is missing here: calls may wait for it for ever.
+  // Threads that hang cannot be ended, only the process.
+  void GiveUpWhenNothingReturns() {
+    std::unique_lock lock(mutex_);
+    while (ended_ < done_.size()) {
+      const size_t before = ended_;
+      if (changed_.wait_for(lock, patience_, [&] { return ended_ != before; })) continue;
+      std::string waiting;
+      for (const size_t i : running_) waiting += fmt::format("{}{}", waiting.empty() ? "" : ", ", trace_.calls[i].function->name);
+      std::fflush(stdout);
+      fmt::print(stderr, "anyacl: the replay is given up after {} of {} calls: for {} seconds none has returned, and these wait: {}\n",
+                 ended_, done_.size(), patience_.count(), waiting);
+      std::_Exit(1);
+    }
   }
 
   void ReplayOne(const TracedCall& call, Replayed* replayed) {
@@ -307,6 +327,8 @@ class Replayer {
   void Done(size_t i, const Replayed& replayed) {
     const std::lock_guard lock(mutex_);
     done_[i] = true;
+    running_.erase(i);
+    ++ended_;
     while (next_end_ < ends_.size() && done_[ends_[next_end_].second]) ++next_end_;
     Count(trace_.calls[i], replayed);
     changed_.notify_all();
@@ -347,6 +369,7 @@ class Replayer {
   }
 
   const Trace& trace_;
+  const std::chrono::seconds patience_;
   Translation translation_;
   std::map<uint32_t, std::vector<size_t>> of_thread_;
   std::vector<std::pair<uint64_t, size_t>> ends_;  // return tickets, in order
@@ -354,6 +377,8 @@ class Replayer {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<bool> done_;  // these are guarded by mutex_
+  std::set<size_t> running_;
+  size_t ended_ = 0;
   size_t next_end_ = 0;
   size_t present_ = 0;
   size_t replayed_ = 0;
@@ -374,11 +399,11 @@ void SetEnvironment(const Trace& trace) {
 
 }  // namespace
 
-int ReplayTrace(const std::string& path) {
+int ReplayTrace(const std::string& path, int patience_s) {
   const Trace trace = ReadTrace(path);
   unsetenv("ANYACL_TRACE");  // it may name this very file
   SetEnvironment(trace);
-  return Replayer(trace).Run();
+  return Replayer(trace, patience_s).Run();
 }
 
 }  // namespace anyacl::tool
