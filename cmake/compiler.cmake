@@ -53,8 +53,7 @@ if(ANYACL_SANITIZE)
   add_link_options(${sanitize})
   add_compile_definitions(ANYACL_SANITIZE_${ANYACL_SANITIZE}=1)  # ..._address or ..._thread
   # Kernels take minutes to compile here. Every shape of code stays: plain, vectors, vectors with masks (SSE4 and SSSE3 are
-  # AVX2 with fewer lanes). The fuzzer of the border has AVX2 alone; for threads plain code is enough, and better: their
-  # sanitizer does not see what vectors of 32 bytes read and write.
+  # AVX2 with fewer lanes). The fuzzer of the border has AVX2 alone; for threads plain code is enough.
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     if(ANYACL_FUZZ)
       add_compile_options(-march=x86-64-v3 -maes -mpclmul)
