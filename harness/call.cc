@@ -10,7 +10,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/undo.h"
 #include "harness/session.h"
+
+#ifdef ANYACL_SANITIZE_address
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace anyacl::harness {
 namespace {
@@ -67,10 +72,23 @@ GuardedMemory::GuardedMemory(size_t bytes, bool guards, size_t shift)
   Require(aclrtMalloc(&base, all, ACL_MEM_MALLOC_HUGE_FIRST), "aclrtMalloc");
   base_ = static_cast<unsigned char*>(base);
   if (guards) Require(aclrtMemset(base_, all, kPoison, all), "aclrtMemset");
+  ForbidGuards(true);
 }
 
 GuardedMemory::~GuardedMemory() {
-  if (base_) aclrtFree(base_);
+  if (!base_) return;
+  ForbidGuards(false);
+  aclrtFree(base_);
+}
+
+// What is written there is found afterwards; what is read there only a sanitizer sees.
+void GuardedMemory::ForbidGuards([[maybe_unused]] bool forbidden) const {
+#ifdef ANYACL_SANITIZE_address
+  if (back_ == 0) return;
+  const auto set = forbidden ? __asan_poison_memory_region : __asan_unpoison_memory_region;
+  set(base_, front_);
+  set(payload() + bytes_, back_);
+#endif
 }
 
 GuardedMemory::GuardedMemory(GuardedMemory&& other) noexcept
@@ -92,6 +110,8 @@ std::vector<unsigned char> GuardedMemory::Read() const {
 
 std::string GuardedMemory::CheckGuards() const {
   if (back_ == 0) return "";
+  ForbidGuards(false);
+  const Undo forbid([this] { ForbidGuards(true); });
   std::vector<unsigned char> cells(front_);
   CopyOut(cells.data(), base_, front_);
   size_t at = FirstDifference(cells);

@@ -46,6 +46,8 @@ class GuardedMemory {
   std::string CheckGuards() const;  // empty: untouched
 
  private:
+  void ForbidGuards(bool forbidden) const;
+
   unsigned char* base_ = nullptr;
   size_t front_;
   size_t bytes_;

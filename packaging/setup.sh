@@ -8,6 +8,7 @@ PACKAGES=(g++ cmake ninja-build python3 pkg-config libhwy-dev libfmt-dev nlohman
           liblapack-dev libblas-dev)
 ARM64_PACKAGES=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64 libgtest-dev:arm64
                 liblapack-dev:arm64 libblas-dev:arm64)
+FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)
 
 if [[ -t 1 ]]; then BOLD=$'\e[1m' PLAIN=$'\e[0m'; else BOLD= PLAIN=; fi
 step() { printf '%s==> %s%s  (%d s)\n' "$BOLD" "$*" "$PLAIN" "$SECONDS"; }

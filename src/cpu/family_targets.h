@@ -19,9 +19,9 @@ inline constexpr long long kAnyaclDisabledBefore = HWY_DISABLED_TARGETS;
 
 #include "hwy/targets.h"
 
-// As HWY_DYNAMIC_DISPATCH.
-#define ANYACL_FAMILY_DISPATCH(function) \
-  ::anyacl::cpu::BestOf(HWY_DISPATCH_TABLE(function))
+// The table of an exported function has an entry for each target, null for those that were left out here: the best of the
+// others runs. In a build for one target (sanitizers, ARM) there is one entry and nothing to choose; whatever index the
+// machine has would lie behind it.
 
 namespace anyacl::cpu {
 
@@ -35,5 +35,12 @@ Function BestOf(Function const (&table)[kSize]) {
 }
 
 }  // namespace anyacl::cpu
+
+// As HWY_DYNAMIC_DISPATCH.
+#if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
+#define ANYACL_FAMILY_DISPATCH(function) HWY_DISPATCH_TABLE(function)[0]
+#else
+#define ANYACL_FAMILY_DISPATCH(function) ::anyacl::cpu::BestOf(HWY_DISPATCH_TABLE(function))
+#endif
 
 #endif  // ANYACL_CPU_FAMILY_TARGETS_H_

@@ -72,7 +72,7 @@ Status Submit(const char* what, const SharedCommunicator& communicator, Call cal
   if (watch::On()) [[unlikely]]
     ShowWrites(call);
   stream->TellBlurred();
-  auto queued = std::make_unique<Queued>(what, communicator, std::move(call), stream);
+  auto queued = std::make_unique<Queued>(Queued{what, communicator, std::move(call), stream});
   if (!stream->capture()) queued->ticket = communicator->TakeTicket();
   Undo dropped([&] {
     if (queued->ticket) communicator->DropTicket(queued->ticket);

@@ -216,7 +216,8 @@ void Everything() {
 }
 
 TEST_F(ForkTest, ChildrenDoNotHangWhateverThreadsDo) {
-  constexpr int kChildren = kSanitized ? 15 : 300;
+  ANYACL_FORKS_BESIDE_THREADS();
+  constexpr int kChildren = 300;
   constexpr int kThreads = 8;
   error_text::SetProcessScope(true);
   Mapping mapped;

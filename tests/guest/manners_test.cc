@@ -236,7 +236,7 @@ void AsksAsAnotherUser() {
 // Short calls of every operator, on a thread that has as much stack as the smallest defaults there are. It is given more, so
 // that whoever needs it is named.
 void CallsOnSmallStacks() {
-  constexpr size_t kSmall = 32 << 10, kTiles = 64 << 10, kGiven = 1 << 20;
+  constexpr size_t kSmall = 32 << 10, kGiven = 1 << 20;
   constexpr unsigned char kUntouched = 0xa5;
   pthread_attr_t attributes;
   GOOD(pthread_attr_init(&attributes));
@@ -268,8 +268,7 @@ void CallsOnSmallStacks() {
     GOOD(pthread_create(&thread, &attributes, run, nullptr));
     GOOD(pthread_join(thread, nullptr));
     const auto left = static_cast<size_t>(std::find_if(begin, begin + kGiven, [](unsigned char c) { return c != kUntouched; }) - begin);
-    // Tiles of attention lie on the stack of whoever works on one.
-    if (kGiven - left <= (std::string_view(op->family) == "attention" ? kTiles : kSmall)) continue;
+    if (kGiven - left <= kSmall) continue;
     std::fprintf(stderr, "%s needs %zu bytes of stack\n", op->contract.op(), kGiven - left);
     fit = false;
   }

@@ -14,6 +14,7 @@
 #include "aclnn/aclnn_base.h"
 #include "core/product.h"
 #include "runtime/support.h"
+#include "sanitized.h"
 #include "thread_end.h"
 
 namespace anyacl {
@@ -345,9 +346,7 @@ TEST(Exit, DestroyAfterFinalize) {
 
 TEST(Fork, ChildDoesNotHang) {
   ANYACL_CPU_ONLY("CUDA does not work in a child of fork");
-#ifdef ANYACL_SANITIZE_thread
-  GTEST_SKIP() << "ThreadSanitizer does not support threads in a forked child";
-#endif
+  ANYACL_FORKS_BESIDE_THREADS();
   EXPECT_IN_FRESH_PROCESS({
     CHILD_OK(aclrtSetDevice(0));
     aclrtStream stream = nullptr;

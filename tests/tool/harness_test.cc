@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <set>
+#include <vector>
 
 #include "harness/call.h"
 #include "harness/cases.h"
@@ -168,8 +169,11 @@ TEST_F(CallTest, GuardsSeeEveryStrayByte) {
   const auto copy = [](void* to, const void* from) {
     ASSERT_EQ(aclrtMemcpy(to, 1, from, 1, ACL_MEMCPY_DEFAULT), 0);
   };
-  for (unsigned char* stray :
-       {output - 1, output, call.address(0)}) {  // before, a gap, an input's gap
+  std::vector<unsigned char*> strays = {output, call.address(0)};  // a gap, an input's gap
+#ifndef ANYACL_SANITIZE_address  // it sees whoever writes before a tensor, also this test
+  strays.push_back(output - 1);
+#endif
+  for (unsigned char* stray : strays) {
     unsigned char before = 0;
     copy(&before, stray);
     const unsigned char other = before ^ 1;

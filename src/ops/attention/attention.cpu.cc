@@ -81,6 +81,15 @@ void ForTiles(int64_t sequences, int64_t heads, int64_t most_tokens, const Visit
   cpu::ParallelFor(sequences * heads * tiles, [&](int64_t task) { visit(task / tiles / heads, task / tiles % heads, task % tiles * kTile); });
 }
 
+// visit(task, tables), in parallel. Each set of tables has neighbouring tasks, one behind the other.
+template <class Visit>
+void ForTasks(int64_t tasks, int64_t sets, float* tables, int64_t tables_of_set, const Visit& visit) {
+  sets = std::min(sets, tasks);
+  cpu::ParallelFor(sets, [&](int64_t set) {
+    for (int64_t task = tasks * set / sets; task < tasks * (set + 1) / sets; ++task) visit(task, tables + set * tables_of_set * kTable);
+  });
+}
+
 // --- packing ----------------------------------------------------------------------------------------------------------
 
 // The page of a token of keys, or -1.
@@ -341,7 +350,10 @@ class Forward {
     Pack(p_, most_, false, f_.q, 2, Form::kColumns, f_.packed_q);
     Pack(p_, most_, true, f_.k, 2, Form::kRows, f_.packed_k);
     Pack(p_, most_, true, &f_.v, 1, Form::kAcross, f_.packed_v);
-    ForTiles(p_.sequences, p_.heads, most_.queries, [&](int64_t s, int64_t h, int64_t first) { Tile(s, h, first); });
+    const int64_t tiles = CeilDiv(most_.queries, kTile);
+    ForTasks(p_.sequences * p_.heads * tiles, f_.sets, f_.tables, kForwardTables, [&](int64_t task, float* tables) {
+      Tile(task / tiles / p_.heads, task / tiles % p_.heads, task % tiles * kTile, tables);
+    });
   }
 
  private:
@@ -351,7 +363,7 @@ class Forward {
     HWY_ALIGN float sum[kTile];
   };
 
-  void Tile(int64_t s, int64_t h, int64_t i0) const {
+  void Tile(int64_t s, int64_t h, int64_t i0, float* tables) const {
     const Sequence seq = SequenceAt(p_, s);
     const int64_t i1 = std::min(i0 + kTile, seq.q_count);
     if (i0 >= i1) return;
@@ -365,13 +377,13 @@ class Forward {
     const Span keys = Extras::Keys(seq, i0, i1);
     for (int64_t j0 = keys.begin / kTile * kTile; j0 < keys.end; j0 += kTile) {
       const int64_t j1 = std::min(j0 + kTile, seq.k_count);
-      for (int64_t i = i0; i < i1; i += kColumns) Step(seq, {s, h, i, std::min(i + kColumns, i1), j0, j1}, i - i0, sums + (i - i0) * across, &state);
+      for (int64_t i = i0; i < i1; i += kColumns) Step(seq, {s, h, i, std::min(i + kColumns, i1), j0, j1}, i - i0, tables, sums + (i - i0) * across, &state);
     }
     Finish(s, h, seq, i0, i1, sums, &state);
   }
 
-  void Step(const Sequence& seq, const Block& b, int64_t lane, float* sums, State* state) const {
-    HWY_ALIGN float scores[kTile * kColumns], added[kTile * kColumns];
+  void Step(const Sequence& seq, const Block& b, int64_t lane, float* tables, float* sums, State* state) const {
+    float *const scores = tables, *const added = tables + kTable;
     const int64_t width = Width(f_.q), rows = b.j1 - b.j0, k_place = KeyPlace(p_, seq, b.head / (p_.heads / p_.k_heads)) + b.j0;
     Multiply<true>(f_.packed_k + k_place * width, rows, f_.packed_q + (QueryPlace(p_, seq, b.head) + b.i0) * width, width, scores);
     const bool adds = extras_.Adds(seq, b);
@@ -458,7 +470,10 @@ class Backward {
     Pack(p_, most_, true, b_.k, 2, Form::kAcross, b_.across_k);
     PackBoth(Form::kColumns, Form::kRows);
     ForTiles(p_.sequences, p_.heads, most_.queries, [&](int64_t s, int64_t h, int64_t first) { Statistics(s, h, first); });
-    ForTiles(p_.sequences, p_.heads, most_.queries, [&](int64_t s, int64_t h, int64_t first) { QueryTile(s, h, first); });
+    const int64_t tiles = CeilDiv(most_.queries, kTile);
+    InTables(p_.sequences * p_.heads * tiles, [&](int64_t task, float* tables) {
+      QueryTile(task / tiles / p_.heads, task / tiles % p_.heads, task % tiles * kTile, tables);
+    });
     PackBoth(Form::kRows, Form::kColumns);
     Pack(p_, most_, false, b_.q, 2, Form::kAcross, b_.across_q);
     Pack(p_, most_, false, &b_.dy, 1, Form::kAcross, b_.across_dy);
@@ -466,6 +481,11 @@ class Backward {
   }
 
  private:
+  template <class Visit>
+  void InTables(int64_t tasks, const Visit& visit) const {
+    ForTasks(tasks, b_.sets, b_.tables, kBackwardTables, visit);
+  }
+
   void PackBoth(Form queries, Form keys) const {
     Pack(p_, most_, false, b_.q, 2, queries, b_.packed_q);
     Pack(p_, most_, false, &b_.dy, 1, queries, b_.packed_dy);
@@ -510,10 +530,11 @@ class Backward {
 
   // Scores and the gradients of P of one block, [rows, lanes].
   struct Scores {
-    HWY_ALIGN float s[kTile * kColumns];
-    HWY_ALIGN float dp[kTile * kColumns];
-    HWY_ALIGN float added[kTile * kColumns];
-    HWY_ALIGN float kept[kTile * kColumns];
+    explicit Scores(float* tables) : s(tables), dp(tables + kTable), added(tables + 2 * kTable), kept(tables + 3 * kTable) {}
+    float* s;
+    float* dp;
+    float* added;
+    float* kept;
     bool adds;
     bool drops;
   };
@@ -546,7 +567,7 @@ class Backward {
     hn::StoreU(hn::IfThenElse(out, hn::Zero(d), hn::Mul(p, hn::Sub(dp, delta))), d, x->dp + at);
   }
 
-  void QueryTile(int64_t s, int64_t h, int64_t i0) const {
+  void QueryTile(int64_t s, int64_t h, int64_t i0, float* tables) const {
     const Sequence seq = SequenceAt(p_, s);
     const int64_t i1 = std::min(i0 + kTile, seq.q_count);
     if (i0 >= i1) return;
@@ -555,7 +576,7 @@ class Backward {
     float* const sums = b_.dq_sums + place * across;
     std::fill_n(sums, CeilDiv(i1 - i0, kColumns) * kColumns * across, 0.0f);
     const Span keys = Extras::Keys(seq, i0, i1);
-    Scores x;
+    Scores x(tables);
     for (int64_t j0 = keys.begin / kTile * kTile; j0 < keys.end; j0 += kTile) {
       const int64_t j1 = std::min(j0 + kTile, seq.k_count), k_place = KeyPlace(p_, seq, h / Group()) + j0;
       for (int64_t i = i0; i < i1; i += kColumns) {
@@ -578,17 +599,20 @@ class Backward {
     const bool by_head = b_.dpse && !p_.pse_flat && (p_.pse_period != 0 || (p_.pse_strides[0] == 0 && p_.sequences > 1));
     const int64_t sequences = p_.shared_keys ? 1 : p_.sequences;
     if (!by_head) {
-      ForTiles(sequences, p_.k_heads, most_.keys, [&](int64_t s, int64_t h, int64_t first) { KeyTile(s, h, first); });
+      const int64_t tiles = CeilDiv(most_.keys, kTile);
+      InTables(sequences * p_.k_heads * tiles, [&](int64_t task, float* tables) {
+        KeyTile(task / tiles / p_.k_heads, task / tiles % p_.k_heads, task % tiles * kTile, tables);
+      });
       return;
     }
-    cpu::ParallelFor(p_.k_heads, [&](int64_t h) {
+    InTables(p_.k_heads, [&](int64_t h, float* tables) {
       for (int64_t s = 0; s < sequences; ++s) {
-        for (int64_t first = 0; first < most_.keys; first += kTile) KeyTile(s, h, first);
+        for (int64_t first = 0; first < most_.keys; first += kTile) KeyTile(s, h, first, tables);
       }
     });
   }
 
-  void KeyTile(int64_t ks, int64_t kh, int64_t j0) const {
+  void KeyTile(int64_t ks, int64_t kh, int64_t j0, float* tables) const {
     const Sequence keys = SequenceAt(p_, ks);
     const int64_t j1 = std::min(j0 + kTile, keys.k_count);
     if (j0 >= j1) return;
@@ -600,7 +624,7 @@ class Backward {
     for (int64_t s = ks; s < (p_.shared_keys ? p_.sequences : ks + 1); ++s) {
       const Sequence seq = SequenceAt(p_, s);
       for (int64_t h = kh * Group(); h < (kh + 1) * Group(); ++h) {
-        for (int64_t i0 = 0; i0 < seq.q_count; i0 += kTile) AddQueries(seq, s, h, i0, j0, j1, dk, dv);
+        for (int64_t i0 = 0; i0 < seq.q_count; i0 += kTile) AddQueries(seq, s, h, i0, j0, j1, tables, dk, dv);
       }
     }
     HWY_ALIGN float factors[kTile], ones[kTile];
@@ -612,14 +636,14 @@ class Backward {
     }
   }
 
-  void AddQueries(const Sequence& seq, int64_t s, int64_t h, int64_t i0, int64_t j0, int64_t j1, float* dk, float* dv) const {
+  void AddQueries(const Sequence& seq, int64_t s, int64_t h, int64_t i0, int64_t j0, int64_t j1, float* tables, float* dk, float* dv) const {
     const int64_t i1 = std::min(i0 + kTile, seq.q_count);
     const Span keys = Extras::Keys(seq, i0, i1);
     if (keys.begin >= j1 || keys.end <= j0) return;
     const D d;
     const int64_t width = Width(b_.q), across = PaddedWidth(width), v_across = PaddedWidth(b_.v.width), place = QueryPlace(p_, seq, h) + i0;
     const Stats stats = StatsAt(place);
-    Scores x;
+    Scores x(tables);
     for (int64_t j = j0; j < j1; j += kColumns) {
       const Block block = {s, h, i0, i1, j, std::min(j + kColumns, j1)};
       Prepare(seq, block, false, &x);

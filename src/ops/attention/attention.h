@@ -31,6 +31,11 @@ constexpr int64_t Padded(int64_t tokens) {
   const int64_t rest = tokens % kTile;
   return tokens - rest + std::max(RoundUp(rest, kMostPanelRows), RoundUp(rest, kMostPanelColumns));
 }
+// Tables of a tile in work are too long for the stacks of small threads: they lie in scratch memory. Tiles that follow each
+// other share a set of tables; as many as there are sets are in work at the same time.
+inline constexpr int64_t kTable = kTile * kMostPanelColumns;
+inline constexpr int64_t kForwardTables = 2, kBackwardTables = 4;
+inline constexpr int64_t kMostSets = 256;
 // Room for the numbers of a token that lie across.
 constexpr int64_t PaddedWidth(int64_t width) { return RoundUp(width, kMostPanelRows); }
 
@@ -137,6 +142,8 @@ struct ForwardParams {
   float* packed_k;
   float* packed_v;
   float* sums;
+  float* tables;           // [sets, kForwardTables, kTable]
+  int64_t sets;
 };
 
 struct BackwardParams {
@@ -164,6 +171,8 @@ struct BackwardParams {
   float* dq_sums;
   float* dk_sums;
   float* dv_sums;
+  float* tables;           // [sets, kBackwardTables, kTable]
+  int64_t sets;
 };
 
 }  // namespace anyacl::attention

@@ -50,6 +50,9 @@ Places Place(std::vector<Sequence>* sequences, bool shared_keys);
 // Steps that write the sequences to memory, which is returned.
 Status AddSequences(PlanBuilder& plan, const std::vector<Sequence>& sequences, Operand* table);
 
+// Sets of tables that their tiles of queries, or also those of keys, can use at the same time.
+int64_t SetsOf(const std::vector<Sequence>& sequences, int64_t heads, bool keys_too);
+
 Status AddZeros(PlanBuilder& plan, const Operand& to);
 
 void DeclareScores(Declarations& declarations);     // of training

@@ -569,6 +569,8 @@ class Builder {
     Scratch("packed keys", keys * width, p.packed_k);
     Scratch("packed values", keys * across, p.packed_v);
     Scratch("sums", queries * across, p.sums);
+    p.sets = SetsOf(all_, heads_, false);
+    Scratch("tables", p.sets * kForwardTables * kTable, p.tables);
     return plan_.ChooseKernel("attention");
   }
 

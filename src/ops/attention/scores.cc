@@ -567,6 +567,8 @@ class Builder {
     Bind(sums, p.dq_sums);
     Bind(sums, p.dk_sums);
     Bind(Behind(sums, keys * across), p.dv_sums);
+    p.sets = SetsOf(all_, s_.heads, true);
+    Scratch("tables", p.sets * kBackwardTables * kTable, p.tables);
     ANYACL_RETURN_IF_ERROR(plan_.ChooseKernel("attention_grad"));
     if (WantsDpse()) results_.push_back({dpse, plan_.TensorOperand(a_.dpse)});
     return Finish();
@@ -705,6 +707,8 @@ class Builder {
     Scratch("packed keys", keys * (s_.width + s_.rope), p.packed_k);
     Scratch("packed values", keys * across, p.packed_v);
     Scratch("sums", queries * across, p.sums);
+    p.sets = SetsOf(all_, s_.heads, false);
+    Scratch("tables", p.sets * kForwardTables * kTable, p.tables);
     return plan_.ChooseKernel("attention");
   }
 

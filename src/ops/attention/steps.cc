@@ -65,6 +65,16 @@ Status AddSequences(PlanBuilder& plan, const std::vector<Sequence>& sequences, O
   return {};
 }
 
+int64_t SetsOf(const std::vector<Sequence>& sequences, int64_t heads, bool keys_too) {
+  int64_t tokens = 1;
+  for (const Sequence& s : sequences) tokens = std::max({tokens, s.q_count, keys_too ? s.k_count : 0});
+  int64_t sets = 1;  // what is too many is cut each time: the product of the three may be beyond all numbers
+  for (const int64_t factor : {static_cast<int64_t>(sequences.size()), heads, (tokens - 1) / kTile + 1}) {
+    sets = std::min(sets * std::clamp<int64_t>(factor, 1, kMostSets), kMostSets);
+  }
+  return sets;
+}
+
 Status AddZeros(PlanBuilder& plan, const Operand& to) {
   const pointwise::ScalarUse zero[] = {{Scalar::OfFloat(0)}};
   return Numel(to.dims) == 0 ? Status() : pointwise::AddPass(plan, pointwise::Formula::kFill, to.dtype, {}, to, zero);

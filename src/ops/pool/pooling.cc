@@ -247,13 +247,14 @@ Status Zero(PlanBuilder& plan, const Operand& to) {
   return pointwise::AddPass(plan, pointwise::Formula::kFill, to.dtype, {}, to, zero);
 }
 
-// The mask is memory for INT32 indices, one per window.
-Operand AsIndices(const Operand& mask, const Dims& small) {
-  Operand indices = mask;
-  indices.dtype = DType::kI32;
-  indices.dims = small;
-  indices.strides = ContiguousStrides(small);
-  return indices;
+// The mask is memory for INT32 indices, one per window. Bytes may lie at any address, numbers may not: indices are brought there
+// and back byte by byte.
+Operand FirstBytes(const Operand& memory, int64_t count) {
+  Operand bytes = memory;
+  bytes.dtype = DType::kI8;
+  bytes.dims = {count};
+  bytes.strides = {1};
+  return bytes;
 }
 
 template <size_t kIndex>
@@ -277,7 +278,7 @@ Status Plan(Values v, PlanBuilder& plan) {
   Operand from;
   ANYACL_RETURN_IF_ERROR(pointwise::DenseInput(plan, IsForward(row) ? row.self : row.small, 0, computed, &from));
   const Operand to = pointwise::DenseOutput(plan, result, 0, computed);
-  Operand indices, given;
+  Operand indices, given, narrow;  // as the kernel has them, as the call has them, and as a mask holds them
   if (row.indices >= 0) {
     indices = plan.ScratchOperand("indices", DType::kI64, small.dims);
     given = plan.TensorOperand(row.indices);
@@ -287,9 +288,11 @@ Status Plan(Values v, PlanBuilder& plan) {
       if (!IsForward(row)) ANYACL_RETURN_IF_ERROR(pointwise::AddCopy(plan, given, dense));
       given = dense;
     }
-    if (!IsForward(row) && !one_tap) {
-      ANYACL_RETURN_IF_ERROR(pointwise::AddCopy(plan, row.mask ? AsIndices(given, small.dims) : given, indices));
+    if (row.mask && !one_tap) narrow = plan.ScratchOperand("narrow indices", DType::kI32, small.dims);
+    if (!IsForward(row) && row.mask && !one_tap) {
+      ANYACL_RETURN_IF_ERROR(pointwise::AddCopy(plan, FirstBytes(given, narrow.bytes), FirstBytes(narrow, narrow.bytes)));
     }
+    if (!IsForward(row) && !one_tap) ANYACL_RETURN_IF_ERROR(pointwise::AddCopy(plan, row.mask ? narrow : given, indices));
   }
   auto& params = plan.MakeParams<pool::Params>();
   std::copy(std::begin(axes), std::end(axes), params.axes);
@@ -312,7 +315,10 @@ Status Plan(Values v, PlanBuilder& plan) {
   if (row.indices < 0 || !IsForward(row)) return {};
   if (!row.mask) return pointwise::AddCopy(plan, indices, given);
   ANYACL_RETURN_IF_ERROR(Zero(plan, given));
-  if (axes[1].kernel * axes[2].kernel > 1) ANYACL_RETURN_IF_ERROR(pointwise::AddCopy(plan, indices, AsIndices(given, small.dims)));
+  if (axes[1].kernel * axes[2].kernel > 1) {
+    ANYACL_RETURN_IF_ERROR(pointwise::AddCopy(plan, indices, narrow));
+    ANYACL_RETURN_IF_ERROR(pointwise::AddCopy(plan, FirstBytes(narrow, narrow.bytes), FirstBytes(given, narrow.bytes)));
+  }
   return given.index >= 0 ? Status() : pointwise::AddCopy(plan, given, plan.TensorOperand(row.indices));
 }
 
