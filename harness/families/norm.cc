@@ -169,6 +169,11 @@ void SampleLayerNorm(Calls& calls) {
     add(same, {2}, {16}, 0, Given({Number(3)}));  // equal numbers: no deviation
     add(same, {4}, {300}, 1e-5, Between(1000, 1001));
   }
+  for (DType t : {F32, F16, BF16}) {  // more than one block of statistics, and what is left of it
+    add({t, t, t, t}, {3}, {5003}, 1e-5);
+    add({t, t, t, t}, {2}, {2100}, 0, Between(1000, 1001));
+    add({t, t, t, t}, {9}, {129}, 1e-5, Hostile());
+  }
   const LayerTypes same{F32, F32, F32, F32};
   add(same, {40, 30}, {50}, 1e-5);
   add(same, {3}, {40000}, 1e-5);
@@ -222,6 +227,16 @@ void SampleLayerNormBackward(Calls& calls) {
   add(same, {3}, {0}, {true, true, true});
   add(same, {40, 30}, {50}, {true, true, true});
   add(same, {1300}, {300}, {true, true, true});
+  for (DType t : {F32, F16, BF16}) {  // rows beyond the last four, columns beyond the last whole vector
+    add({t, t, t, t}, {9}, {701}, {true, true, true});
+    add({t, t, t, t}, {6}, {5000}, {true, true, true}, false);
+    add({t, t, t, t}, {131}, {264}, {false, true, true});
+  }
+  // Sums that leave FLOAT's range on the way, and terms at its lower end.
+  const Number huge(3e38L), minus(-3e38L);
+  add(same, {4}, {4}, {false, true, true})->args[0] =
+      In(F32, {4, 4}, Given({huge, huge, huge, huge, huge, huge, huge, huge, minus, minus, minus, minus, minus, minus, minus, minus}));
+  add(same, {300}, {20}, {false, true, true})->args[0] = In(F32, {300, 20}, Between(1e-40L, 2e-40L));
   add(same, {3}, {40000}, {true, true, true});
   add({BF16, F32, F32, F32}, {70}, {600}, {true, true, true});
   add(same, {6}, {12}, {true, true, true})->same = {{8, 0}};
@@ -674,7 +689,11 @@ void SampleGroupNorm(Calls& calls) {
     add({t, t, t}, {0, 4, 9}, 2, 1e-5);
     add({t, t, t}, {2, 4, 0}, 2, 1e-5);
   }
-  add({F32, F32, F32}, {2, 6, 100, 100}, 2, 1e-5);
+  for (DType t : {F32, BF16}) {
+    add({t, t, t}, {2, 6, 100, 100}, 2, 1e-5);
+    add({t, t, t}, {3, 6, 130}, 2, 1e-5);
+  }
+  add({BF16, BF16, BF16}, {16, 2, 92, 90}, 1, 1e-5);  // enough groups that each is read twice in a row
   add({F32, F32, F32}, {33, 40, 30}, 8, 1e-5);
   add({F32, F32, F32}, {3, 4, 5}, 2, -1e-3);
   add({F32, F32, F32}, {3, 4, 5}, 2, 1e-5)->same = {{8, 0}};
@@ -877,6 +896,7 @@ void SampleBatchNorm(Calls& calls) {
   add(F32, F32, {2, 3, 5, 4, 6}, false, 1e-5, {}, 4, Format::kNDHWC);
   add(F32, F32, {2, 3, 2, 2, 2, 2, 2}, true, 1e-5, {}, 1, Format::kNCHW);
   add(F32, F32, {8, 6, 40, 50}, true);
+  add(BF16, F32, {2, 16, 92, 90}, true);  // enough channels that each is read twice in a row
   add(F32, F32, {2, 3, 150, 150}, true);
   add(F32, F32, {9000, 4}, true);
   for (bool training : {true, false}) {
@@ -971,6 +991,7 @@ void SampleBatchNormBackward(Calls& calls) {
   add(F32, F32, F32, {2, 3, 4, 3, 2}, true);
   if (!fast) add(F32, F32, F32, {2, 3, 5, 7}, true, {true, true, true}, 3, Format::kNHWC);
   add(F32, F32, F32, {8, 6, 40, 50}, true);
+  add(BF16, F32, F32, {2, 16, 92, 90}, true);  // enough channels that each is read twice in a row
   add(F32, F32, F32, {2, 3, 150, 150}, false);
   add(F32, F32, F32, {9000, 4}, true);
   add(F32, F32, F32, {3, 4, 20}, true, {true, false, false});

@@ -56,7 +56,7 @@ void SampleForward(Calls& calls) {
     for (DType out : {F32, F16, F64}) add(t, out, {4, 65}, -1, Between(-60, 60));
   }
   add(F32, F32, {900, 40}, 1);
-  add(F32, F32, {3, 40000}, 1);
+  for (DType t : {F32, F16, BF16}) add(t, t, {3, 40000}, 1);
   add(F32, F32, {4, 33}, 1)->same = {{2, 0}};
 }
 
@@ -94,7 +94,7 @@ void SampleBackward(Calls& calls) {
     for (DType out : {F32, F16, F64, DType::kC64}) add(t, out, {4, 65}, -2);
   }
   add(F32, F32, {900, 40}, 1);
-  add(F32, F32, {3, 40000}, 1);
+  for (DType t : {F32, F16, BF16}) add(t, t, {3, 40000}, 1);
   add(F32, F32, {4, 33}, 1)->same = {{3, 0}};
   add(F32, F32, {4, 33}, 1)->same = {{3, 1}};
 }

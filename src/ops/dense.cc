@@ -32,11 +32,11 @@ Status Dense::Read(int arg, DType dtype) {
   return pointwise::DenseInput(plan_, arg, 0, dtype, &read_[arg]);
 }
 
-Status Dense::Read(int arg, const Operand& view) {
+Status Dense::Read(int arg, const Operand& view, DType dtype) {
   Operand& operand = read_[arg];
   operand = view;
-  if (view.dtype == dtype_ && view.row_major()) return {};
-  operand = plan_.ScratchOperand("converted input", dtype_, view.dims);
+  if (view.dtype == dtype && view.row_major()) return {};
+  operand = plan_.ScratchOperand("converted input", dtype, view.dims);
   return pointwise::AddCopy(plan_, view, operand);
 }
 
@@ -44,9 +44,9 @@ void Dense::Write(int arg) {
   if (values_[arg].given()) Write(arg, plan_.TensorOperand(arg));
 }
 
-void Dense::Write(int arg, const Operand& view) {
-  const bool in_place = view.dtype == dtype_ && view.row_major() && !plan_.Overlaps(view, /*exact_too=*/true);
-  written_[arg] = {in_place ? view : plan_.ScratchOperand("output before conversion", dtype_, view.dims), view};
+void Dense::Write(int arg, const Operand& view, DType dtype) {
+  const bool in_place = view.dtype == dtype && view.row_major() && !plan_.Overlaps(view, /*exact_too=*/true);
+  written_[arg] = {in_place ? view : plan_.ScratchOperand("output before conversion", dtype, view.dims), view};
 }
 
 Status Dense::Finish() {
@@ -54,6 +54,15 @@ Status Dense::Finish() {
     if (result.dense.index < 0) ANYACL_RETURN_IF_ERROR(pointwise::AddCopy(plan_, result.dense, result.tensor));
   }
   return {};
+}
+
+DType StoredType(DType computed, std::initializer_list<Operand> operands) {
+  const DType stored = operands.begin()->dtype;
+  if (computed != DType::kF32 || (stored != DType::kF16 && stored != DType::kBF16)) return computed;
+  for (const Operand& operand : operands) {
+    if (operand.dtype != stored || !operand.row_major()) return computed;
+  }
+  return stored;
 }
 
 Status FillOutput(PlanBuilder& plan, int arg, double value) {

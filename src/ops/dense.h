@@ -15,6 +15,7 @@
 #ifndef ANYACL_OPS_DENSE_H_
 #define ANYACL_OPS_DENSE_H_
 
+#include <initializer_list>
 #include <map>
 #include <type_traits>
 #include <vector>
@@ -32,12 +33,14 @@ class Dense {
   Status Read(int arg) { return Read(arg, dtype_); }
   Status Read(int arg, DType dtype);
   // A view of the argument's elements, in whose order the kernel wants them.
-  Status Read(int arg, const Operand& view);
+  Status Read(int arg, const Operand& view) { return Read(arg, view, dtype_); }
+  Status Read(int arg, const Operand& view, DType dtype);
   // Something that steps of the plan have made.
   void Use(int arg, const Operand& operand) { read_[arg] = operand; }
 
   void Write(int arg);
-  void Write(int arg, const Operand& view);
+  void Write(int arg, const Operand& view) { Write(arg, view, dtype_); }
+  void Write(int arg, const Operand& view, DType dtype);
   // What the kernel writes for an argument, for steps behind it.
   const Operand& Written(int arg) const { return written_.at(arg).dense; }
 
@@ -72,6 +75,9 @@ class Dense {
   std::map<int, Operand> read_;
   std::map<int, Result> written_;
 };
+
+// For kernels that convert to FLOAT as they read: FLOAT16 or BF16 where all of these are dense tensors of it, else `computed`.
+DType StoredType(DType computed, std::initializer_list<Operand> operands);
 
 // The axes of an operand in another order: `axis` comes first, or last.
 Operand AxisFirst(const Operand& operand, int axis);

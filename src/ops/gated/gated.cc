@@ -67,17 +67,25 @@ Status PlanUnit(Values values, PlanBuilder& plan, const Unit& unit) {
   for (int arg : {unit.x, unit.out}) {
     if (values[arg].tensor->dtype == DType::kF64) computed = DType::kF64;
   }
+  const Operand both = plan.TensorOperand(unit.x), out = plan.TensorOperand(unit.out);
+  const auto or_both = [&](int arg) { return arg >= 0 ? plan.TensorOperand(arg) : both; };
+  const Operand gradient_in = or_both(unit.gradient_in), gelu = or_both(unit.gelu), second = or_both(unit.second);
+  const DType stored = StoredType(computed, {both, gradient_in, gelu, out, second});
   Dense dense(plan, values, computed);
-  for (int arg : {unit.x, unit.gradient_in, unit.gelu, unit.weight, unit.threshold}) {
+  ANYACL_RETURN_IF_ERROR(dense.Read(unit.x, both, stored));
+  if (unit.gradient_in >= 0) ANYACL_RETURN_IF_ERROR(dense.Read(unit.gradient_in, gradient_in, stored));
+  if (unit.gelu >= 0) ANYACL_RETURN_IF_ERROR(dense.Read(unit.gelu, gelu, stored));
+  for (int arg : {unit.weight, unit.threshold}) {
     if (arg >= 0) ANYACL_RETURN_IF_ERROR(dense.Read(arg));
   }
   const bool grouped = unit.groups >= 0 && values[unit.groups].given();
   if (grouped) ANYACL_RETURN_IF_ERROR(dense.Read(unit.groups, DType::kI64));
-  dense.Write(unit.out);
-  if (unit.second >= 0) dense.Write(unit.second);
+  dense.Write(unit.out, out, stored);
+  if (unit.second >= 0) dense.Write(unit.second, second, stored);
   auto& params = plan.MakeParams<Params>();
   params.formula = unit.formula;
   params.wide = computed == DType::kF64;
+  params.stored = stored;
   params.interleaved = unit.interleaved;
   params.swapped = unit.swapped;
   params.gradient = unit.gradient;

@@ -2,11 +2,14 @@
 // Copyright The AnyACL Authors
 //
 // The engine of gated units: an axis is cut into two halves a and b, which a formula joins; a gradient has the shape that
-// was cut. Numbers are dense float, or double with `wide`; s is the logistic function.
+// was cut. Arrays are dense, of the type `stored`: float, or double with `wide`, or FLOAT16 or BF16, which are computed in
+// float; weight and threshold are of the type that is computed in. s is the logistic function.
 #ifndef ANYACL_OPS_GATED_GATED_H_
 #define ANYACL_OPS_GATED_GATED_H_
 
 #include <cstdint>
+
+#include "core/dtype.h"
 
 namespace anyacl::gated {
 
@@ -35,6 +38,7 @@ inline constexpr int kFormulas = static_cast<int>(Formula::kFatrelu) + 1;
 struct Params {
   Formula formula = Formula::kGlu;
   bool wide = false;
+  DType stored = DType::kF32;
   bool interleaved = false;  // a and b take turns; else a comes first
   bool swapped = false;      // b comes first
   bool gradient = false;     // out has both halves, in the order of x

@@ -68,10 +68,12 @@ Status PlanBatchNorm(Values values, PlanBuilder& plan) {
   const Channels channels(x, ChannelAxis(x, CurrentProduct()));
   const DType computed = norm::ComputeTypeOf(x.dtype);
   const bool wide = computed == DType::kF64;
+  const Operand input = channels.View(plan.TensorOperand(kInput)), output = channels.View(plan.TensorOperand(kOutput));
+  const DType stored = StoredType(computed, {input, output});
   Dense dense(plan, values, computed);
-  ANYACL_RETURN_IF_ERROR(dense.Read(kInput, channels.View(plan.TensorOperand(kInput))));
+  ANYACL_RETURN_IF_ERROR(dense.Read(kInput, input, stored));
   for (int arg : {kWeight, kBias, kRunningMean, kRunningVar}) ANYACL_RETURN_IF_ERROR(dense.Read(arg));
-  dense.Write(kOutput, channels.View(plan.TensorOperand(kOutput)));
+  dense.Write(kOutput, output, stored);
   Operand moments;
   const bool updates = training && (values[kRunningMean].given() || values[kRunningVar].given());
   if (training) {
@@ -93,6 +95,7 @@ Status PlanBatchNorm(Values values, PlanBuilder& plan) {
   auto& params = plan.MakeParams<norm::RowNormParams>();
   params.shape = channels.shape();
   params.wide = wide;
+  params.stored = stored;
   params.eps = norm::Attribute(values[kEps].real, wide);
   dense.Bind(kInput, params.x);
   dense.Bind(kWeight, params.gamma);
@@ -213,8 +216,12 @@ Status PlanBatchNormBackward(Values values, PlanBuilder& plan) {
   const DType computed = norm::ComputeTypeOf(x.dtype);
   const int mean = training ? A::kSavedMean : A::kMean;
   const int deviation = training ? A::kSavedInvstd : A::kVar;
+  const auto view = [&](int arg) { return channels.View(plan.TensorOperand(arg)); };
+  const Operand dy = view(A::kGradOut), input = view(A::kX), dx = wanted(0) ? view(results) : input;
+  const DType stored = StoredType(computed, {dy, input, dx});
   Dense dense(plan, values, computed);
-  for (int arg : {A::kGradOut, A::kX}) ANYACL_RETURN_IF_ERROR(dense.Read(arg, channels.View(plan.TensorOperand(arg))));
+  ANYACL_RETURN_IF_ERROR(dense.Read(A::kGradOut, dy, stored));
+  ANYACL_RETURN_IF_ERROR(dense.Read(A::kX, input, stored));
   for (int arg : {int{A::kGamma}, mean, deviation}) ANYACL_RETURN_IF_ERROR(dense.Read(arg));
   for (int arg : {mean, deviation}) {
     if (dense.Reads(arg)) continue;
@@ -222,13 +229,14 @@ Status PlanBatchNormBackward(Values values, PlanBuilder& plan) {
     ANYACL_RETURN_IF_ERROR(norm::Constant(plan, computed, {channels.channels()}, arg == deviation, &constant));
     dense.Use(arg, constant);
   }
-  if (wanted(0)) dense.Write(results, channels.View(plan.TensorOperand(results)));
+  if (wanted(0)) dense.Write(results, dx, stored);
   for (int i : {1, 2}) {
     if (wanted(i)) dense.Write(results + i);
   }
   auto& params = plan.MakeParams<norm::RowNormBackwardParams>();
   params.shape = channels.shape();
   params.wide = computed == DType::kF64;
+  params.stored = stored;
   params.constants = !training;
   params.rstd_is_variance = !training || CurrentProduct() != Product::kAscend950;
   params.eps = norm::Attribute(values[A::kEpsilon].real, params.wide);

@@ -63,15 +63,19 @@ Status PlanLayerNorm(Values values, PlanBuilder& plan) {
     return {};
   }
   const DType computed = norm::ComputeTypeOf(x.dtype);
+  const Operand input = plan.TensorOperand(kInput), out = plan.TensorOperand(kOut);
+  const DType stored = StoredType(computed, {input, out});
   Dense dense(plan, values, computed);
-  for (int arg : {kInput, kWeight, kBias}) ANYACL_RETURN_IF_ERROR(dense.Read(arg));
-  dense.Write(kOut);
+  ANYACL_RETURN_IF_ERROR(dense.Read(kInput, input, stored));
+  for (int arg : {kWeight, kBias}) ANYACL_RETURN_IF_ERROR(dense.Read(arg));
+  dense.Write(kOut, out, stored);
   for (int arg : {kMean, kRstd}) {
     if (wanted(arg)) dense.Write(arg);
   }
   auto& params = plan.MakeParams<norm::RowNormParams>();
   params.shape = norm::DenseRows(rows, count);
   params.wide = computed == DType::kF64;
+  params.stored = stored;
   params.eps = norm::Attribute(values[kEps].real, params.wide);
   dense.Bind(kInput, params.x);
   dense.Bind(kWeight, params.gamma);
@@ -167,14 +171,21 @@ Status PlanLayerNormBackward(Values values, PlanBuilder& plan) {
     return {};
   }
   const DType computed = norm::ComputeTypeOf(x.dtype);
+  const Operand dy = plan.TensorOperand(kGradOut), input = plan.TensorOperand(kX);
+  const Operand dx = mask[0] ? plan.TensorOperand(kGradInput) : input;
+  const DType stored = StoredType(computed, {dy, input, dx});
   Dense dense(plan, values, computed);
-  for (int arg : {kGradOut, kX, kGivenMean, kGivenRstd, kGamma}) ANYACL_RETURN_IF_ERROR(dense.Read(arg));
-  for (int i = 0; i < 3; ++i) {
+  ANYACL_RETURN_IF_ERROR(dense.Read(kGradOut, dy, stored));
+  ANYACL_RETURN_IF_ERROR(dense.Read(kX, input, stored));
+  for (int arg : {kGivenMean, kGivenRstd, kGamma}) ANYACL_RETURN_IF_ERROR(dense.Read(arg));
+  if (mask[0]) dense.Write(kGradInput, dx, stored);
+  for (int i : {1, 2}) {
     if (mask[i]) dense.Write(kGradInput + i);
   }
   auto& params = plan.MakeParams<norm::RowNormBackwardParams>();
   params.shape = norm::DenseRows(rows, count);
   params.wide = computed == DType::kF64;
+  params.stored = stored;
   dense.Bind(kGradOut, params.dy);
   dense.Bind(kX, params.x);
   dense.Bind(kGivenMean, params.mean);

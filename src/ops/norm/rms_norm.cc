@@ -50,18 +50,19 @@ Status PlanRmsNorm(Values values, PlanBuilder& plan) {
   const Tensor& x = *values[at.x1].tensor;
   const Tensor& gamma = *values[at.gamma].tensor;
   if (values[at.y].tensor->empty() || gamma.empty()) return {};
+  const bool sums = at.x2 >= 0;
+  const Operand y = plan.TensorOperand(at.y), first = sums ? Operand() : plan.TensorOperand(at.x1);
+  const DType stored = sums ? F32 : StoredType(F32, {first, y});
   Dense dense(plan, values, F32);
   ANYACL_RETURN_IF_ERROR(dense.Read(at.gamma));
-  dense.Write(at.y);
+  dense.Write(at.y, y, stored);
   const int64_t count = gamma.numel(), rows = x.numel() / count;
   if (values[at.rstd].given()) dense.Write(at.rstd, OnePerRow(plan.TensorOperand(at.rstd), rows));
-  if (at.x2 < 0) {
-    ANYACL_RETURN_IF_ERROR(dense.Read(at.x1));
-  } else {
-    ANYACL_RETURN_IF_ERROR(norm::ReadSum(plan, dense, values, {.x = at.x1, .y = at.x2, .out = at.x}));
-  }
+  ANYACL_RETURN_IF_ERROR(sums ? norm::ReadSum(plan, dense, values, {.x = at.x1, .y = at.x2, .out = at.x})
+                              : dense.Read(at.x1, first, stored));
   auto& params = plan.MakeParams<norm::RowNormParams>();
   params.shape = norm::DenseRows(rows, count);
+  params.stored = stored;
   params.centred = false;
   params.eps = norm::Attribute(values[at.epsilon].real, false);
   params.gamma_bias = at.gamma_bias;

@@ -4,6 +4,7 @@
 // The walk of the engine of norms. Long rows are cut into chunks, so a few of them keep all threads busy; what a row gives depends
 // on the row alone.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
@@ -27,7 +28,6 @@ namespace {
 using cpu::CeilDiv;
 using cpu::ParallelFor;
 
-constexpr int64_t kChunk = 16 * 1024;
 constexpr int64_t kColumns = 256;  // of one piece of a column sum; as row_norm-inl.h's block
 
 const RowFunctions& FunctionsOf(bool wide) { return *ANYACL_FAMILY_DISPATCH(Functions)(wide); }
@@ -53,6 +53,7 @@ struct Cut {
     const int64_t together = std::max<int64_t>(1, cpu::kTask / std::min(count, chunk));
     ParallelFor(CeilDiv(pieces, together), [&](int64_t task) {
       for (int64_t i = task * together; i < std::min(pieces, (task + 1) * together); ++i) visit(i / chunks, i % chunks);
+      hwy::FlushStream();
     });
   }
 
@@ -67,7 +68,24 @@ template <class Visit>
 void EachOf(int64_t count, int64_t together, const Visit& visit) {
   ParallelFor(CeilDiv(count, together), [&](int64_t task) {
     for (int64_t i = task * together; i < std::min(count, (task + 1) * together); ++i) visit(i);
+    hwy::FlushStream();
   });
+}
+
+// first(row, chunk) for all chunks, between(row), then second(row, chunk) for all of them.
+template <class First, class Between, class Second>
+void TwoPasses(const Cut& cut, const Rows& shape, const First& first, const Between& between, const Second& second) {
+  if (GoesByRows(shape)) {
+    EachOf(shape.rows, std::max<int64_t>(1, cpu::kTask / cut.count), [&](int64_t row) {
+      for (int64_t c = 0; c < cut.chunks; ++c) first(row, c);
+      between(row);
+      for (int64_t c = 0; c < cut.chunks; ++c) second(row, c);
+    });
+    return;
+  }
+  cut.Each(first);
+  for (int64_t row = 0; row < shape.rows; ++row) between(row);
+  cut.Each(second);
 }
 
 Pair Sum(const Pair* pairs, int64_t count) {
@@ -144,14 +162,13 @@ void Run(const RowNormParams& p) {
   }
   Pair* const chunks = static_cast<Pair*>(p.scratch);
   Pair* const statistics = chunks + cut.pieces;
-  cut.Each([&](int64_t row, int64_t c) {
-    f.moments(p, row, c * cut.chunk, cut.End(c), &chunks[row * cut.chunks + c]);
-  });
-  for (int64_t row = 0; row < p.shape.rows; ++row) {
-    statistics[row] = Finish(p, row, Joined(p, cut, chunks + row * cut.chunks));
-  }
-  if (!p.y) return;
-  cut.Each([&](int64_t row, int64_t c) { f.normalise(p, row, c * cut.chunk, cut.End(c), statistics[row]); });
+  TwoPasses(
+      cut, p.shape,
+      [&](int64_t row, int64_t c) { f.moments(p, row, c * cut.chunk, cut.End(c), &chunks[row * cut.chunks + c]); },
+      [&](int64_t row) { statistics[row] = Finish(p, row, Joined(p, cut, chunks + row * cut.chunks)); },
+      [&](int64_t row, int64_t c) {
+        if (p.y) f.normalise(p, row, c * cut.chunk, cut.End(c), statistics[row]);
+      });
 }
 
 // ---- backward ----
@@ -159,9 +176,11 @@ void Run(const RowNormParams& p) {
 // The rows of a column sum that one task adds up.
 struct ColumnCut {
   explicit ColumnCut(const Rows& shape) {
+    constexpr int64_t kTogether = 4;  // rows that are added up in FLOAT
     const int64_t most = std::clamp<int64_t>((int64_t{1} << 18) / std::max<int64_t>(1, shape.count()), 1, 64);
-    blocks = std::clamp<int64_t>(CeilDiv(shape.rows, 64), 1, most);
-    rows = CeilDiv(shape.rows, blocks);
+    rows = CeilDiv(shape.rows, std::clamp<int64_t>(CeilDiv(shape.rows * shape.count(), cpu::kTask), 1, most));
+    rows = CeilDiv(rows, kTogether) * kTogether;
+    blocks = CeilDiv(shape.rows, rows);
     pieces = CeilDiv(shape.count(), kColumns);
   }
   int64_t blocks;
@@ -184,6 +203,27 @@ int64_t Scratch(const RowNormBackwardParams& p) {
   return bytes;
 }
 
+// Adds up what blocks of rows have left. False where some sum is not trusted.
+bool AddBlocks(const RowNormBackwardParams& p, const ColumnCut& cut, const double* scratch) {
+  const int64_t count = p.shape.count();
+  std::atomic<bool> trusted = true;
+  ParallelFor(cut.pieces, [&](int64_t piece) {
+    const int64_t first = piece * kColumns, size = std::min(kColumns, count - first);
+    double sums[kColumns] = {}, products[kColumns] = {};
+    for (int64_t block = 0; block < cut.blocks; ++block) {
+      const double* const more = scratch + 2 * block * count + first;
+      for (int64_t i = 0; i < size; ++i) sums[i] += more[i];
+      for (int64_t i = 0; i < size; ++i) products[i] += more[count + i];
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      Put(p.dbeta, p.wide, first + i, sums[i]);
+      Put(p.dgamma, p.wide, first + i, products[i]);
+      if (!IsTrusted(sums[i]) || !IsTrusted(products[i])) trusted.store(false, std::memory_order_relaxed);
+    }
+  });
+  return trusted.load();
+}
+
 void SumColumns(const RowNormBackwardParams& p, const RowFunctions& f, double* scratch) {
   const int64_t count = p.shape.count();
   const ColumnCut cut(p.shape);
@@ -195,15 +235,21 @@ void SumColumns(const RowNormBackwardParams& p, const RowFunctions& f, double* s
     f.column_sums(p, block * cut.rows, std::min(p.shape.rows, (block + 1) * cut.rows), piece * kColumns, size(piece),
                   /*of_scale=*/false, sums, sums + count);
   });
-  EachOf(count, 4096, [&](int64_t i) {
-    double sum = 0, product = 0;
-    for (int64_t block = 0; block < cut.blocks; ++block) {
-      sum += scratch[2 * block * count + i];
-      product += scratch[(2 * block + 1) * count + i];
-    }
-    Put(p.dbeta, p.wide, i, sum);
-    Put(p.dgamma, p.wide, i, product);
+  AddBlocks(p, cut, scratch);
+}
+
+// All gradients of a block of rows while they are in a cache.
+void RunRows(const RowNormBackwardParams& p, const RowFunctions& f, double* scratch) {
+  const int64_t count = p.shape.count();
+  const ColumnCut cut(p.shape);
+  const bool wants_coefficients = p.dgamma || p.dbeta;
+  ParallelFor(cut.blocks, [&](int64_t block) {
+    double* const sums = wants_coefficients ? scratch + 2 * block * count : nullptr;
+    if (sums) std::fill_n(sums, 2 * count, 0.0);
+    f.row_gradients(p, block * cut.rows, std::min(p.shape.rows, (block + 1) * cut.rows), sums, sums ? sums + count : nullptr);
+    hwy::FlushStream();
   });
+  if (wants_coefficients && !AddBlocks(p, cut, scratch)) SumColumns(p, f, scratch);
 }
 
 // Gradients of scale and shift: one sum for every row of them.
@@ -264,6 +310,7 @@ void RunBackward(const RowNormBackwardParams& p) {
   const bool wants_coefficients = p.dgamma || p.dbeta;
   const Cut cut = CutOf(p);
   Pair* chunks = static_cast<Pair*>(p.scratch);
+  if (Fuses(p) && TakesLines(p)) return RunRows(p, f, static_cast<double*>(p.scratch));
   if (Fuses(p)) {
     if (wants_input) {
       cut.Each([&](int64_t row, int64_t) {
@@ -275,13 +322,13 @@ void RunBackward(const RowNormBackwardParams& p) {
     }
   } else {
     Pair* const averages = chunks + cut.pieces;
-    cut.Each([&](int64_t row, int64_t c) {
-      f.gradient_sums(p, row, c * cut.chunk, cut.End(c), &chunks[row * cut.chunks + c]);
-    });
-    if (wants_input) {
-      EachOf(p.shape.rows, 64, [&](int64_t row) { averages[row] = Averages(p, cut, row, chunks + row * cut.chunks); });
-      cut.Each([&](int64_t row, int64_t c) { f.input_gradient(p, row, c * cut.chunk, cut.End(c), averages[row]); });
-    }
+    TwoPasses(
+        cut, p.shape,
+        [&](int64_t row, int64_t c) { f.gradient_sums(p, row, c * cut.chunk, cut.End(c), &chunks[row * cut.chunks + c]); },
+        [&](int64_t row) { averages[row] = Averages(p, cut, row, chunks + row * cut.chunks); },
+        [&](int64_t row, int64_t c) {
+          if (wants_input) f.input_gradient(p, row, c * cut.chunk, cut.End(c), averages[row]);
+        });
     if (wants_coefficients && p.shape.along != Along::kRow) PutCoefficients(p, cut, chunks);
     chunks = averages + p.shape.rows;
   }

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "core/dtype.h"
+
 namespace anyacl::norm {
 
 // Which coefficient belongs to an element.
@@ -48,10 +50,12 @@ constexpr Rows ChannelRows(int64_t samples, int64_t channels, int64_t inner) {
   return {channels, samples, inner, inner, channels * inner, 1, Along::kNone};
 }
 
-// Pointers are to dense arrays of float, or double with `wide`; null where there is none.
+// Pointers are to dense arrays of float, or double with `wide`; null where there is none. What is as large as x is of the type
+// `stored`: the same, or FLOAT16 or BF16 beside float.
 struct RowNormParams {
   Rows shape;
   bool wide = false;
+  DType stored = DType::kF32;
   bool centred = true;          // else the mean is 0: RmsNorm
   bool zero_for_zero = false;   // variance + eps = 0 makes rstd 0 and not infinite
   bool given_variance = false;  // given_rstd is a variance
@@ -80,6 +84,7 @@ struct RowNormParams {
 struct RowNormBackwardParams {
   Rows shape;
   bool wide = false;
+  DType stored = DType::kF32;
   bool constants = false;  // the statistics do not depend on x: dx = rstd * p
   bool rstd_is_variance = false;
   bool swish = false;
@@ -108,6 +113,7 @@ struct RowNormBackwardParams {
 struct RowSumsParams {
   Rows shape;
   bool wide = false;
+  DType stored = DType::kF32;
   const void* dy = nullptr;
   const void* x = nullptr;
   const void* mean = nullptr;

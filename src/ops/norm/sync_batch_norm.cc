@@ -60,13 +60,16 @@ Operator MakeBatchNormStats(const Entry& entry) {
             }
             const Channels channels(x, 1);
             const DType computed = norm::ComputeTypeOf(x.dtype);
+            const Operand input = channels.View(plan.TensorOperand(kInput));
+            const DType stored = StoredType(computed, {input});
             Dense dense(plan, values, computed);
-            ANYACL_RETURN_IF_ERROR(dense.Read(kInput, channels.View(plan.TensorOperand(kInput))));
+            ANYACL_RETURN_IF_ERROR(dense.Read(kInput, input, stored));
             dense.Write(kMean);
             dense.Write(kInvstd);
             auto& params = plan.MakeParams<norm::RowNormParams>();
             params.shape = channels.shape();
             params.wide = computed == F64;
+            params.stored = stored;
             params.eps = norm::Attribute(values[kEps].real, params.wide);
             dense.Bind(kInput, params.x);
             dense.BindOut(kMean, params.mean);
@@ -103,13 +106,16 @@ Operator MakeBatchNormElemt(const Entry& entry) {
             if (x.empty()) return {};
             const Channels channels(x, 1);
             const DType computed = norm::ComputeTypeOf(x.dtype);
+            const Operand input = channels.View(plan.TensorOperand(kInput)), output = channels.View(plan.TensorOperand(kOutput));
+            const DType stored = StoredType(computed, {input, output});
             Dense dense(plan, values, computed);
-            ANYACL_RETURN_IF_ERROR(dense.Read(kInput, channels.View(plan.TensorOperand(kInput))));
+            ANYACL_RETURN_IF_ERROR(dense.Read(kInput, input, stored));
             for (int arg : {kWeight, kBias, kMean, kInvstd}) ANYACL_RETURN_IF_ERROR(dense.Read(arg));
-            dense.Write(kOutput, channels.View(plan.TensorOperand(kOutput)));
+            dense.Write(kOutput, output, stored);
             auto& params = plan.MakeParams<norm::RowNormParams>();
             params.shape = channels.shape();
             params.wide = computed == F64;
+            params.stored = stored;
             dense.Bind(kInput, params.x);
             dense.Bind(kWeight, params.gamma);
             dense.Bind(kBias, params.beta);

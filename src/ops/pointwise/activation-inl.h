@@ -22,6 +22,15 @@ HWY_INLINE V SigmoidOf(V x) {
   return V(1) / (V(1) + Exp(-x));
 }
 
+// g * sigma * (1 + x * (1 - sigma)) with sigma = sigmoid of x; one exponential and one quotient give sigma and 1 - sigma.
+template <class V>
+HWY_INLINE V SwishSlope(V g, V x) {
+  const V e = Exp(-Abs(x));
+  const V larger = V(1) / (V(1) + e);
+  const V smaller = e * larger;
+  return g * Select(x < V(0), smaller, larger) * (V(1) + x * Select(x < V(0), larger, smaller));
+}
+
 // ln(1 + e^x)
 template <class V>
 HWY_INLINE V SoftplusOf(V x) {
@@ -193,8 +202,7 @@ struct FastGelu {
 struct FastGeluBackward {
   template <class V>
   static V Of(V g, V x, const V*) {
-    const V scaled = activation::Of<V>(1.702) * x;
-    return g * SigmoidOf(scaled) * (V(1) + scaled * SigmoidOf(-scaled));
+    return SwishSlope(g, activation::Of<V>(1.702) * x);
   }
 };
 
@@ -205,11 +213,10 @@ struct Silu {
   }
 };
 
-// g * sigma * (1 + x * (1 - sigma))
 struct SiluBackward {
   template <class V>
   static V Of(V g, V x, const V*) {
-    return g * SigmoidOf(x) * (V(1) + x * SigmoidOf(-x));
+    return SwishSlope(g, x);
   }
 };
 
@@ -223,8 +230,7 @@ struct Swish {
 struct SwishBackward {
   template <class V>
   static V Of(V g, V x, const V* s) {
-    const V scaled = s[0] * x;
-    return g * SigmoidOf(scaled) * (V(1) + scaled * SigmoidOf(-scaled));
+    return SwishSlope(g, s[0] * x);
   }
 };
 

@@ -27,11 +27,12 @@ Operand Along(const Operand& operand, int64_t dim) {
   return operand.dims.rank() == 0 ? operand : AxisLast(operand, AxisOf(dim, operand.dims.rank()));
 }
 
-Status Compute(PlanBuilder& plan, Dense& dense, Kind kind, DType computed, const Tensor& shape, int64_t dim, int x, int y, int out,
+Status Compute(PlanBuilder& plan, Dense& dense, Kind kind, DType computed, DType stored, const Tensor& shape, int64_t dim, int x, int y, int out,
                int loss = -1) {
   auto& params = plan.MakeParams<Params>();
   params.kind = kind;
   params.wide = computed == DType::kF64;
+  params.stored = stored;
   params.count = shape.rank() == 0 ? 1 : shape.dims[AxisOf(dim, shape.rank())];
   params.rows = shape.numel() / params.count;
   dense.Bind(x, params.x);
@@ -59,10 +60,12 @@ Status PlanForward(Values values, PlanBuilder& plan) {
   if (self.empty()) return {};
   const int64_t dim = values[kDim].integer;
   const DType computed = ComputeTypeOf({&self, values[kOut].tensor});
+  const Operand x = Along(plan.TensorOperand(kSelf), dim), out = Along(plan.TensorOperand(kOut), dim);
+  const DType stored = StoredType(computed, {x, out});
   Dense dense(plan, values, computed);
-  ANYACL_RETURN_IF_ERROR(dense.Read(kSelf, Along(plan.TensorOperand(kSelf), dim)));
-  dense.Write(kOut, Along(plan.TensorOperand(kOut), dim));
-  return Compute(plan, dense, kind, computed, self, dim, kSelf, -1, kOut);
+  ANYACL_RETURN_IF_ERROR(dense.Read(kSelf, x, stored));
+  dense.Write(kOut, out, stored);
+  return Compute(plan, dense, kind, computed, stored, self, dim, kSelf, -1, kOut);
 }
 
 Operator MakeSoftmax(const Entry& entry) {
@@ -102,10 +105,14 @@ Status PlanBackward(Values values, PlanBuilder& plan) {
   if (grad.empty()) return {};
   const int64_t dim = values[kGradDim].integer;
   const DType computed = ComputeTypeOf({&grad});
+  const auto along = [&](int arg) { return Along(plan.TensorOperand(arg), dim); };
+  const Operand g = along(kGradOutput), y = along(kOutput), out = along(kGradOut);
+  const DType stored = StoredType(computed, {g, y, out});
   Dense dense(plan, values, computed);
-  for (int arg : {kGradOutput, kOutput}) ANYACL_RETURN_IF_ERROR(dense.Read(arg, Along(plan.TensorOperand(arg), dim)));
-  dense.Write(kGradOut, Along(plan.TensorOperand(kGradOut), dim));
-  return Compute(plan, dense, kind, computed, grad, dim, kGradOutput, kOutput, kGradOut);
+  ANYACL_RETURN_IF_ERROR(dense.Read(kGradOutput, g, stored));
+  ANYACL_RETURN_IF_ERROR(dense.Read(kOutput, y, stored));
+  dense.Write(kGradOut, out, stored);
+  return Compute(plan, dense, kind, computed, stored, grad, dim, kGradOutput, kOutput, kGradOut);
 }
 
 Operator MakeBackward(const Entry& entry) {
@@ -157,7 +164,7 @@ Operator MakeCrossEntropy(const Entry& entry) {
             for (int arg : {kFeatures, kLabels}) ANYACL_RETURN_IF_ERROR(dense.Read(arg));
             dense.Write(kLoss);
             dense.Write(kBackprop);
-            return Compute(plan, dense, Kind::kCrossEntropy, DType::kF32, features, 1, kFeatures, kLabels, kBackprop, kLoss);
+            return Compute(plan, dense, Kind::kCrossEntropy, DType::kF32, DType::kF32, features, 1, kFeatures, kLabels, kBackprop, kLoss);
           },
           .family = "softmax"};
 }

@@ -12,7 +12,9 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 //
+#include "cpu/kernels.h"
 #include "ops/pointwise/lanes-inl.h"
+#include "ops/softmax/softmax_lines-inl.h"
 #include "ops/sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -106,12 +108,11 @@ HWY_INLINE void CrossEntropy(const T* x, const T* labels, int64_t count, T* out,
   for (int64_t i = 0; i < count; ++i) out[i] -= labels[i];
 }
 
-template <class T>
-void RunRows(const Params& p, int64_t begin, int64_t end) {
+void RunWide(const Params& p, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
-    const T* const x = static_cast<const T*>(p.x) + row * p.count;
-    const T* const y = p.y ? static_cast<const T*>(p.y) + row * p.count : nullptr;
-    T* const out = static_cast<T*>(p.out) + row * p.count;
+    const double* const x = static_cast<const double*>(p.x) + row * p.count;
+    const double* const y = p.y ? static_cast<const double*>(p.y) + row * p.count : nullptr;
+    double* const out = static_cast<double*>(p.out) + row * p.count;
     switch (p.kind) {
       case Kind::kSoftmax:
         Softmax(x, p.count, out);
@@ -125,15 +126,51 @@ void RunRows(const Params& p, int64_t begin, int64_t end) {
       case Kind::kLogSoftmaxBackward:
         LogSoftmaxBackward(x, y, p.count, out);
         break;
-      case Kind::kCrossEntropy:
-        CrossEntropy(x, y, p.count, out, static_cast<T*>(p.loss) + row);
+      case Kind::kCrossEntropy:  // of FLOAT alone
         break;
     }
   }
 }
 
+void RunCrossEntropy(const Params& p, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    CrossEntropy(static_cast<const float*>(p.x) + row * p.count, static_cast<const float*>(p.y) + row * p.count, p.count,
+                 static_cast<float*>(p.out) + row * p.count, static_cast<float*>(p.loss) + row);
+  }
+}
+
+template <class S>
+void RunLines(const Params& p, int64_t begin, int64_t end) {
+  const bool gradient = p.kind == Kind::kSoftmaxBackward || p.kind == Kind::kLogSoftmaxBackward;
+  const bool stream = p.rows * p.count * static_cast<int64_t>(sizeof(S)) * (gradient ? 3 : 2) >= cpu::stream_bytes;
+  for (int64_t row = begin; row < end; ++row) {
+    const S* const x = static_cast<const S*>(p.x) + row * p.count;
+    const S* const y = p.y ? static_cast<const S*>(p.y) + row * p.count : nullptr;
+    S* const out = static_cast<S*>(p.out) + row * p.count;
+    switch (p.kind) {
+      case Kind::kSoftmax:
+        SoftmaxOfLine(x, p.count, stream, out);
+        break;
+      case Kind::kLogSoftmax:
+        LogSoftmaxOfLine(x, p.count, stream, out);
+        break;
+      case Kind::kSoftmaxBackward:
+        SoftmaxBackwardOfLine(x, y, p.count, stream, out);
+        break;
+      case Kind::kLogSoftmaxBackward:
+        LogSoftmaxBackwardOfLine(x, y, p.count, stream, out);
+        break;
+      case Kind::kCrossEntropy:
+        break;
+    }
+  }
+  simd::EndStream();
+}
+
 void RowsOf(const Params& p, int64_t begin, int64_t end) {
-  p.wide ? RunRows<double>(p, begin, end) : RunRows<float>(p, begin, end);
+  if (p.wide) return RunWide(p, begin, end);
+  if (p.kind == Kind::kCrossEntropy) return RunCrossEntropy(p, begin, end);
+  simd::WithType(p.stored, [&](auto* type) { RunLines<std::remove_pointer_t<decltype(type)>>(p, begin, end); });
 }
 
 }  // namespace HWY_NAMESPACE

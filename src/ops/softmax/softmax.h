@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The AnyACL Authors
 //
-// The engine of soft-max: rows of dense float, or double with `wide`. m is a row's largest number, S = sum of exp(x - m).
+// The engine of soft-max: dense rows of the type `stored`: float, or double with `wide`, or FLOAT16 or BF16, which are computed in
+// float (not for kCrossEntropy). m is a row's largest number, S = sum of exp(x - m).
 #ifndef ANYACL_OPS_SOFTMAX_SOFTMAX_H_
 #define ANYACL_OPS_SOFTMAX_SOFTMAX_H_
 
 #include <cstdint>
+
+#include "core/dtype.h"
 
 namespace anyacl::softmax {
 
@@ -20,6 +23,7 @@ enum class Kind : uint8_t {
 struct Params {
   Kind kind = Kind::kSoftmax;
   bool wide = false;
+  DType stored = DType::kF32;
   int64_t rows = 0;
   int64_t count = 0;  // of a row
   const void* x = nullptr;
