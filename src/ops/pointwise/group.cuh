@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The AnyACL Authors
+//
+// Two ways through a pass on a GPU. Vectors: four neighbours at a time, for what is computed in FLOAT from operands that lie
+// dense or repeat one element along the last axis; a kernel per formula. Elements: anything, one number per thread; one
+// kernel per group of formulas and compute type, which finds the formula itself, because many kernels take long to compile.
+#ifndef ANYACL_OPS_POINTWISE_GROUP_CUH_
+#define ANYACL_OPS_POINTWISE_GROUP_CUH_
+
+#include "cuda/launch.cuh"
+#include "ops/pointwise/convert.cuh"
+#include "ops/pointwise/formulas.h"
+#include "ops/pointwise/steps.cuh"
+
+namespace anyacl {
+namespace pointwise {
+
+inline constexpr int kPassThreads = 256;
+inline constexpr int kVector = 4;           // elements
+inline constexpr int kVectorsPerThread = 2;
+
+// What floats are stored as.
+enum class Form : uint8_t { kFloat, kHalf, kBFloat16, kTruth };
+
+struct VectorWalk {
+  Steps steps;  // of vectors
+  Form in[kMaxInputs];
+  Form out;
+  uint8_t repeats;  // one bit each: the operand has one element for the last axis
+};
+
+// A pass and one of the ways; `vectors` is null for the other.
+struct Way {
+  const Params& params;
+  const Steps& elements;
+  const VectorWalk* vectors;
+};
+
+// Per group of formulas: false when the formula is of another group.
+#define ANYACL_FORMULA_GROUP(Name, stem) bool Launch##Name(const Way& way, const Launch& launch);
+#include "ops/pointwise/groups.inc"
+#undef ANYACL_FORMULA_GROUP
+
+namespace device {
+
+template <class V>
+inline constexpr unsigned kSetOf = 0;  // as formulas.inc names the compute type
+template <>
+inline constexpr unsigned kSetOf<Lanes<float>> = 1u << static_cast<int>(Compute::kFloat);
+template <>
+inline constexpr unsigned kSetOf<Lanes<double>> = 1u << static_cast<int>(Compute::kDouble);
+template <>
+inline constexpr unsigned kSetOf<int64_t> = 1u << static_cast<int>(Compute::kInt);
+template <>
+inline constexpr unsigned kSetOf<uint64_t> = 1u << static_cast<int>(Compute::kUnsigned);
+template <>
+inline constexpr unsigned kSetOf<Complex<float>> = 1u << static_cast<int>(Compute::kComplex);
+template <>
+inline constexpr unsigned kSetOf<Complex<double>> = 1u << static_cast<int>(Compute::kDoubleComplex);
+
+template <class F, int kInputs, class V>
+HWY_INLINE V Apply(const V* x, const V* s) {
+  if constexpr (kInputs == 0) return F::Of(s);
+  else if constexpr (kInputs == 1) return F::Of(x[0], s);
+  else if constexpr (kInputs == 2) return F::Of(x[0], x[1], s);
+  else if constexpr (kInputs == 3) return F::Of(x[0], x[1], x[2], s);
+  else return F::Of(x[0], x[1], x[2], x[3], s);
+}
+
+template <class V>
+HWY_INLINE V ScalarOf(const Params& p, int i) {
+  return PlainOf<V>::In(*reinterpret_cast<const typename PlainOf<V>::Type*>(p.scalars[i]));
+}
+
+// ---- Elements ------------------------------------------------------------------------------------------------------
+
+template <class Group, class V>
+__global__ void __launch_bounds__(kPassThreads)
+    Elements(const __grid_constant__ Params p, const __grid_constant__ Steps steps) {
+  cuda::BeginKernel();
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kPassThreads + threadIdx.x;
+  if (i >= steps.count) return;
+  int64_t in[kMaxInputs] = {}, out = 0;
+  steps.ForCoordinates(i, [&](int axis, int64_t at) {
+#pragma unroll
+    for (int k = 0; k < kMaxInputs; ++k) in[k] += at * p.in_strides[k][axis];
+    out += at * p.out_strides[axis];
+  });
+  V s[kMaxScalars], x[kMaxInputs];
+#pragma unroll
+  for (int k = 0; k < kMaxScalars; ++k) s[k] = ScalarOf<V>(p, k);
+#pragma unroll
+  for (int k = 0; k < kMaxInputs; ++k) {
+    if (k >= p.inputs) break;
+    if (p.constants >> k & 1) {
+      x[k] = ScalarOf<V>(p, p.constant_of[k]);
+      continue;
+    }
+    if constexpr (std::is_same_v<V, int64_t>) {
+      x[k] = p.computed == DType::kBool ? LoadTruth(p.in[k], p.in_types[k], in[k])
+                                        : LoadElement<V>(p.in[k], p.in_types[k], in[k]);
+    } else {
+      x[k] = LoadElement<V>(p.in[k], p.in_types[k], in[k]);
+    }
+    if (p.cut_inputs >> k & 1) x[k] = Cut(x[k], p.computed);
+  }
+  V y = Group::Of(p.formula, x, s);
+  if (p.cut_result) y = Cut(y, p.computed);
+  StoreElement(p.out, p.out_type, out, y);
+}
+
+// ---- Vectors -------------------------------------------------------------------------------------------------------
+
+HWY_INLINE int SizeOfForm(Form form) { return form == Form::kFloat ? 4 : form == Form::kTruth ? 1 : 2; }
+
+// An element in the first word.
+HWY_INLINE uint32_t LoadOne(const unsigned char* at, Form form) {
+  if (form == Form::kFloat) return *reinterpret_cast<const uint32_t*>(at);
+  return form == Form::kTruth ? *at : *reinterpret_cast<const uint16_t*>(at);
+}
+
+HWY_INLINE uint4 LoadFour(const unsigned char* at, Form form) {
+  if (form == Form::kFloat) return *reinterpret_cast<const uint4*>(at);
+  if (form == Form::kTruth) return {*reinterpret_cast<const uint32_t*>(at), 0, 0, 0};
+  const uint2 half = *reinterpret_cast<const uint2*>(at);
+  return {half.x, half.y, 0, 0};
+}
+
+HWY_INLINE void StoreFour(unsigned char* at, Form form, const uint4& bits) {
+  if (form == Form::kFloat) *reinterpret_cast<uint4*>(at) = bits;
+  else if (form == Form::kTruth) *reinterpret_cast<uint32_t*>(at) = bits.x;
+  else *reinterpret_cast<uint2*>(at) = {bits.x, bits.y};
+}
+
+// The same of fewer than four.
+inline HWY_NOINLINE uint4 LoadSome(const unsigned char* at, Form form, int count) {
+  const int size = SizeOfForm(form);
+  uint32_t words[kVector] = {};
+#pragma unroll
+  for (int i = 0; i < kVector - 1; ++i) {
+    if (i >= count) break;
+    const uint32_t one = LoadOne(at + i * size, form);
+    if (size == 4) words[i] = one;
+    else if (size == 2) words[i / 2] |= one << 16 * (i % 2);
+    else words[0] |= one << 8 * i;
+  }
+  return {words[0], words[1], words[2], words[3]};
+}
+
+inline HWY_NOINLINE void StoreSome(unsigned char* at, Form form, const uint4& bits, int count) {
+  const uint32_t words[kVector] = {bits.x, bits.y, bits.z, bits.w};
+#pragma unroll
+  for (int i = 0; i < kVector - 1; ++i) {
+    if (i >= count) break;
+    if (form == Form::kFloat) reinterpret_cast<uint32_t*>(at)[i] = words[i];
+    else if (form == Form::kTruth) at[i] = static_cast<unsigned char>(words[0] >> 8 * i);
+    else reinterpret_cast<uint16_t*>(at)[i] = static_cast<uint16_t>(words[i / 2] >> 16 * (i % 2));
+  }
+}
+
+HWY_INLINE void Decode(const uint4& bits, Form form, bool repeats, float* x) {
+  const uint32_t words[kVector] = {bits.x, bits.y, bits.z, bits.w};
+  if (form == Form::kFloat) {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) x[i] = __uint_as_float(words[i]);
+  } else if (form == Form::kBFloat16) {  // the upper half of a float
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) x[i] = __uint_as_float(i % 2 ? words[i / 2] & 0xffff0000u : words[i / 2] << 16);
+  } else if (form == Form::kHalf) {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) {
+      Half half;
+      half.bits = static_cast<uint16_t>(words[i / 2] >> 16 * (i % 2));
+      x[i] = static_cast<float>(half);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) x[i] = (words[0] >> 8 * i & 0xffu) != 0 ? 1.0f : 0.0f;
+  }
+  if (!repeats) return;
+#pragma unroll
+  for (int i = 1; i < kVector; ++i) x[i] = x[0];
+}
+
+HWY_INLINE uint4 Encode(const float* y, Form form) {
+  if (form == Form::kFloat) {
+    return {__float_as_uint(y[0]), __float_as_uint(y[1]), __float_as_uint(y[2]), __float_as_uint(y[3])};
+  }
+  if (form == Form::kTruth) {
+    return {(y[0] != 0 ? 1u : 0u) | (y[1] != 0 ? 1u << 8 : 0u) | (y[2] != 0 ? 1u << 16 : 0u) | (y[3] != 0 ? 1u << 24 : 0u), 0, 0, 0};
+  }
+  uint32_t shorts[kVector];
+  if (form == Form::kHalf) {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) shorts[i] = Half(y[i]).bits;
+  } else {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) shorts[i] = BFloat16(y[i]).bits;
+  }
+  return {shorts[0] | shorts[1] << 16, shorts[2] | shorts[3] << 16, 0, 0};
+}
+
+// Everything is loaded before anything is used, so that a thread waits once.
+template <class F, int kInputs>
+__global__ void __launch_bounds__(kPassThreads)
+    Vectors(const __grid_constant__ Params p, const __grid_constant__ VectorWalk walk) {
+  cuda::BeginKernel();
+  using V = Lanes<float>;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * (kPassThreads * kVectorsPerThread) + threadIdx.x;
+  uint4 bits[kVectorsPerThread][kInputs + 1];
+  int64_t out[kVectorsPerThread];
+  int count[kVectorsPerThread];
+#pragma unroll
+  for (int j = 0; j < kVectorsPerThread; ++j) {
+    const int64_t step = first + j * kPassThreads;
+    count[j] = 0;
+    if (step >= walk.steps.count) break;
+    // Only the only axis may end within a vector.
+    count[j] = static_cast<int>(min(int64_t{kVector}, p.count - step * kVector));
+    int64_t in[kInputs + 1] = {};
+    out[j] = 0;
+    walk.steps.ForCoordinates(step, [&](int axis, int64_t at) {
+      const bool last = axis == walk.steps.axes - 1;
+      if (last) at *= kVector;
+#pragma unroll
+      for (int k = 0; k < kInputs; ++k) in[k] += at * p.in_strides[k][axis];
+      out[j] += at * p.out_strides[axis];
+    });
+#pragma unroll
+    for (int k = 0; k < kInputs; ++k) {
+      if (p.constants >> k & 1) continue;
+      const unsigned char* const at = static_cast<const unsigned char*>(p.in[k]) + in[k] * SizeOfForm(walk.in[k]);
+      if (walk.repeats >> k & 1) bits[j][k].x = LoadOne(at, walk.in[k]);
+      else bits[j][k] = count[j] == kVector ? LoadFour(at, walk.in[k]) : LoadSome(at, walk.in[k], count[j]);
+    }
+  }
+  V s[kMaxScalars];
+#pragma unroll
+  for (int k = 0; k < kMaxScalars; ++k) s[k] = ScalarOf<V>(p, k);
+#pragma unroll
+  for (int j = 0; j < kVectorsPerThread; ++j) {
+    if (count[j] == 0) break;
+    float x[kInputs + 1][kVector], y[kVector];
+#pragma unroll
+    for (int k = 0; k < kInputs; ++k) {
+      if (p.constants >> k & 1) {
+        const float constant = ScalarOf<V>(p, p.constant_of[k]).v;
+        for (int i = 0; i < kVector; ++i) x[k][i] = constant;
+      } else {
+        Decode(bits[j][k], walk.in[k], walk.repeats >> k & 1, x[k]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) {
+      V one[kInputs + 1];
+#pragma unroll
+      for (int k = 0; k < kInputs; ++k) one[k] = x[k][i];
+      y[i] = Apply<F, kInputs>(one, s).v;
+    }
+    unsigned char* const at = static_cast<unsigned char*>(p.out) + out[j] * SizeOfForm(walk.out);
+    const uint4 result = Encode(y, walk.out);
+    count[j] == kVector ? StoreFour(at, walk.out, result) : StoreSome(at, walk.out, result, count[j]);
+  }
+}
+
+// ---- Launches ------------------------------------------------------------------------------------------------------
+
+template <class F, int kInputs>
+void LaunchVectors(const Way& way, const Launch& launch) {
+  const int64_t steps = way.vectors->steps.count;
+  cuda::LaunchKernel<Vectors<F, kInputs>>(
+      launch, {.blocks = cuda::CeilDiv<int64_t>(steps, kPassThreads * kVectorsPerThread), .threads = kPassThreads}, way.params,
+      *way.vectors);
+}
+
+template <class Group, class V>
+void LaunchElementsOf(const Way& way, const Launch& launch) {
+  if constexpr ((Group::kTypes & kSetOf<V>) != 0) {
+    cuda::LaunchKernel<Elements<Group, V>>(
+        launch, {.blocks = cuda::CeilDiv<int64_t>(way.elements.count, kPassThreads), .threads = kPassThreads}, way.params,
+        way.elements);
+  }
+}
+
+template <class Group>
+void LaunchElements(const Way& way, const Launch& launch) {
+  switch (way.params.compute) {
+    case Compute::kFloat: return LaunchElementsOf<Group, Lanes<float>>(way, launch);
+    case Compute::kDouble: return LaunchElementsOf<Group, Lanes<double>>(way, launch);
+    case Compute::kInt: return LaunchElementsOf<Group, int64_t>(way, launch);
+    case Compute::kUnsigned: return LaunchElementsOf<Group, uint64_t>(way, launch);
+    case Compute::kComplex: return LaunchElementsOf<Group, Complex<float>>(way, launch);
+    case Compute::kDoubleComplex: return LaunchElementsOf<Group, Complex<double>>(way, launch);
+  }
+}
+
+}  // namespace device
+
+}  // namespace pointwise
+}  // namespace anyacl
+
+#endif  // ANYACL_OPS_POINTWISE_GROUP_CUH_
