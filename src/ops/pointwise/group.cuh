@@ -132,30 +132,17 @@ HWY_INLINE void StoreFour(unsigned char* at, Form form, const uint4& bits) {
   else *reinterpret_cast<uint2*>(at) = {bits.x, bits.y};
 }
 
-// The same of fewer than four.
-inline HWY_NOINLINE uint4 LoadSome(const unsigned char* at, Form form, int count) {
-  const int size = SizeOfForm(form);
-  uint32_t words[kVector] = {};
-#pragma unroll
-  for (int i = 0; i < kVector - 1; ++i) {
-    if (i >= count) break;
-    const uint32_t one = LoadOne(at + i * size, form);
-    if (size == 4) words[i] = one;
-    else if (size == 2) words[i / 2] |= one << 16 * (i % 2);
-    else words[0] |= one << 8 * i;
-  }
-  return {words[0], words[1], words[2], words[3]};
+// The same of fewer than four: once in a call, so it is short.
+HWY_INLINE uint4 LoadSome(const unsigned char* at, Form form, int count) {
+  uint4 bits{};
+#pragma unroll 1
+  for (int i = 0; i < count * SizeOfForm(form); ++i) reinterpret_cast<unsigned char*>(&bits)[i] = at[i];
+  return bits;
 }
 
-inline HWY_NOINLINE void StoreSome(unsigned char* at, Form form, const uint4& bits, int count) {
-  const uint32_t words[kVector] = {bits.x, bits.y, bits.z, bits.w};
-#pragma unroll
-  for (int i = 0; i < kVector - 1; ++i) {
-    if (i >= count) break;
-    if (form == Form::kFloat) reinterpret_cast<uint32_t*>(at)[i] = words[i];
-    else if (form == Form::kTruth) at[i] = static_cast<unsigned char>(words[0] >> 8 * i);
-    else reinterpret_cast<uint16_t*>(at)[i] = static_cast<uint16_t>(words[i / 2] >> 16 * (i % 2));
-  }
+HWY_INLINE void StoreSome(unsigned char* at, Form form, const uint4& bits, int count) {
+#pragma unroll 1
+  for (int i = 0; i < count * SizeOfForm(form); ++i) at[i] = reinterpret_cast<const unsigned char*>(&bits)[i];
 }
 
 HWY_INLINE void Decode(const uint4& bits, Form form, bool repeats, float* x) {
@@ -219,7 +206,7 @@ __global__ void __launch_bounds__(kPassThreads)
     count[j] = static_cast<int>(min(int64_t{kVector}, p.count - step * kVector));
     int64_t in[kInputs + 1] = {};
     out[j] = 0;
-    walk.steps.ForCoordinates(step, [&](int axis, int64_t at) {
+    walk.steps.ForCoordinates</*kMany=*/false>(step, [&](int axis, int64_t at) {
       const bool last = axis == walk.steps.axes - 1;
       if (last) at *= kVector;
 #pragma unroll

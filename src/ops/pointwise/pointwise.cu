@@ -89,8 +89,8 @@ void RunVectors(const Params& p, const Launch& launch) {
     walk.in[k] = FormOf(p.in_types[k]);
     walk.repeats |= static_cast<uint8_t>(repeats << k);
   }
-  if (!all_aligned) return RunElements(p, launch);
   walk.steps = StepsOf(p, kVector);
+  if (!all_aligned || walk.steps.many) return RunElements(p, launch);
   Run(p, &walk, launch);
 }
 

@@ -29,11 +29,14 @@ struct Steps {
     if (!many && size > 0) by[axes - 1] = cuda::FastDivisor(static_cast<uint32_t>(size));
   }
 
-  // Calls visit(axis, coordinate) for the place of a step.
-  template <class Visit>
+  // Calls visit(axis, coordinate) for the place of a step. Without kMany there are fewer than 2^31.
+  template <bool kMany = true, class Visit>
   __device__ __forceinline__ void ForCoordinates(int64_t index, const Visit& visit) const {
+#pragma unroll 1
     for (int axis = axes - 1; axis > 0; --axis) {
-      const int64_t next = many ? index / dims[axis] : by[axis].Divide(static_cast<uint32_t>(index));
+      int64_t next;
+      if (kMany && many) next = index / dims[axis];
+      else next = by[axis].Divide(static_cast<uint32_t>(index));
       visit(axis, index - next * dims[axis]);
       index = next;
     }
