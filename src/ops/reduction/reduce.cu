@@ -288,9 +288,10 @@ struct Walk {
   bool in_fours;   // four neighbours of a sequence lie side by side
 };
 
+template <bool kMany = true>
 HWY_INLINE int64_t OffsetOf(const Steps& steps, const Axis* axes, int64_t index) {
   int64_t offset = 0;
-  steps.ForCoordinates(index, [&](int axis, int64_t at) { offset += at * axes[axis].stride; });
+  steps.ForCoordinates<kMany>(index, [&](int axis, int64_t at) { offset += at * axes[axis].stride; });
   return offset;
 }
 
@@ -396,7 +397,7 @@ __global__ void __launch_bounds__(kThreads) Rows(const __grid_constant__ ReduceP
         T x[kTurns][kFour];
         int64_t at[kTurns];
 #pragma unroll
-        for (int r = 0; r < kTurns; ++r) at[r] = base + OffsetOf(walk.over, p.over, i + r * turn);
+        for (int r = 0; r < kTurns; ++r) at[r] = base + OffsetOf</*kMany=*/false>(walk.over, p.over, i + r * turn);
         if (LoadTurns(p, walk, at, x)) {
 #pragma unroll
           for (int r = 0; r < kTurns; ++r) {
@@ -430,10 +431,17 @@ __global__ void __launch_bounds__(kThreads) Columns(const __grid_constant__ Redu
   const double center = CenterOf(p, k);
   typename OpT::State state = OpT::Nothing();
   for (int64_t i = piece * walk.piece; i < end; i += kBatch) {
+    if (walk.over.axes > 1) {
+#pragma unroll 1
+      for (int64_t j = i; j < min(i + kBatch, end); ++j) {
+        OpT::Add(state, LoadSlowly<T>(p.in, p.in_type, base + OffsetOf(walk.over, p.over, j)), j, center);
+      }
+      continue;
+    }
     T x[kBatch];
     int64_t at[kBatch];
 #pragma unroll
-    for (int j = 0; j < kBatch; ++j) at[j] = base + OffsetOf(walk.over, p.over, min(i + j, end - 1));
+    for (int j = 0; j < kBatch; ++j) at[j] = base + min(i + j, end - 1) * p.over[0].stride;
     if (walk.storage == Storage::kNatural) {
 #pragma unroll
       for (int j = 0; j < kBatch; ++j) x[j] = static_cast<const T*>(p.in)[at[j]];
@@ -497,7 +505,7 @@ Walk WalkOf(const ReduceParams& p) {
   walk.side = p.length <= kRowOfWarp ? kWarp : kThreads;
   walk.storage = StorageOf(p);
   const Axis& inner = p.over[p.over_axes - 1];
-  walk.in_fours = inner.stride == 1 && (p.over_axes == 1 || inner.size % kFour == 0);
+  walk.in_fours = inner.stride == 1 && (p.over_axes == 1 || (inner.size % kFour == 0 && !walk.over.many));
   return walk;
 }
 
