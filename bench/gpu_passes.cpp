@@ -118,8 +118,8 @@ void Measure(const char* name, const char* type, int64_t bytes, const Plan& plan
 
 void OfType(aclDataType type, const char* name) {
   const int64_t all = kCount * SizeOf(type);
-  float one_value = 1;
-  aclScalar* const one = aclCreateScalar(&one_value, ACL_FLOAT);
+  int64_t one_value = 1;
+  aclScalar* const one = aclCreateScalar(&one_value, ACL_INT64);
   aclTensor* const a = Dense(type, {kRows, kColumns}, true);
   aclTensor* const b = Dense(type, {kRows, kColumns}, true);
   aclTensor* const out = Dense(type, {kRows, kColumns}, false);

@@ -22,11 +22,20 @@ inline constexpr int kVectorsPerThread = 2;
 // What floats are stored as.
 enum class Form : uint8_t { kFloat, kHalf, kBFloat16, kTruth };
 
+// Bytes from one step along an axis to the next; on the last axis a step is a vector.
+struct VectorOperand {
+  int64_t bytes[kMaxWalkAxes];
+  uint32_t last_bytes;
+  Form form;
+  bool repeats;  // it has one element for the last axis
+};
+
 struct VectorWalk {
-  Steps steps;  // of vectors
-  Form in[kMaxInputs];
-  Form out;
-  uint8_t repeats;  // one bit each: the operand has one element for the last axis
+  Steps steps;      // of vectors, fewer than 2^31
+  uint32_t whole;   // the first ones of these
+  int rest;         // elements of the one behind them
+  VectorOperand in[kMaxInputs];
+  VectorOperand out;
 };
 
 // A pass and one of the ways; `vectors` is null for the other.
@@ -193,32 +202,39 @@ __global__ void __launch_bounds__(kPassThreads)
     Vectors(const __grid_constant__ Params p, const __grid_constant__ VectorWalk walk) {
   cuda::BeginKernel();
   using V = Lanes<float>;
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * (kPassThreads * kVectorsPerThread) + threadIdx.x;
+  const uint32_t first = blockIdx.x * (kPassThreads * kVectorsPerThread) + threadIdx.x;
   uint4 bits[kVectorsPerThread][kInputs + 1];
-  int64_t out[kVectorsPerThread];
+  unsigned char* out[kVectorsPerThread];
   int count[kVectorsPerThread];
 #pragma unroll
   for (int j = 0; j < kVectorsPerThread; ++j) {
-    const int64_t step = first + j * kPassThreads;
-    count[j] = 0;
-    if (step >= walk.steps.count) break;
-    // Only the only axis may end within a vector.
-    count[j] = static_cast<int>(min(int64_t{kVector}, p.count - step * kVector));
-    int64_t in[kInputs + 1] = {};
-    out[j] = 0;
-    walk.steps.ForCoordinates</*kMany=*/false>(step, [&](int axis, int64_t at) {
-      const bool last = axis == walk.steps.axes - 1;
-      if (last) at *= kVector;
+    const uint32_t step = first + j * kPassThreads;
+    count[j] = step < walk.whole ? kVector : step == walk.whole ? walk.rest : 0;
+    if (count[j] == 0) break;
+    const unsigned char* in[kInputs + 1];
+    out[j] = static_cast<unsigned char*>(p.out);
 #pragma unroll
-      for (int k = 0; k < kInputs; ++k) in[k] += at * p.in_strides[k][axis];
-      out[j] += at * p.out_strides[axis];
-    });
+    for (int k = 0; k < kInputs; ++k) in[k] = static_cast<const unsigned char*>(p.in[k]);
+    uint32_t last = step;
+    if (walk.steps.axes > 1) {
+      walk.steps.ForCoordinates</*kMany=*/false>(step, [&](int axis, int64_t at) {
+        if (axis == walk.steps.axes - 1) {
+          last = static_cast<uint32_t>(at);
+          return;
+        }
+#pragma unroll
+        for (int k = 0; k < kInputs; ++k) in[k] += at * walk.in[k].bytes[axis];
+        out[j] += at * walk.out.bytes[axis];
+      });
+    }
+    out[j] += uint64_t{last} * walk.out.last_bytes;
 #pragma unroll
     for (int k = 0; k < kInputs; ++k) {
       if (p.constants >> k & 1) continue;
-      const unsigned char* const at = static_cast<const unsigned char*>(p.in[k]) + in[k] * SizeOfForm(walk.in[k]);
-      if (walk.repeats >> k & 1) bits[j][k].x = LoadOne(at, walk.in[k]);
-      else bits[j][k] = count[j] == kVector ? LoadFour(at, walk.in[k]) : LoadSome(at, walk.in[k], count[j]);
+      const VectorOperand& operand = walk.in[k];
+      const unsigned char* const at = in[k] + uint64_t{last} * operand.last_bytes;
+      if (operand.repeats) bits[j][k].x = LoadOne(at, operand.form);
+      else bits[j][k] = count[j] == kVector ? LoadFour(at, operand.form) : LoadSome(at, operand.form, count[j]);
     }
   }
   V s[kMaxScalars];
@@ -234,7 +250,7 @@ __global__ void __launch_bounds__(kPassThreads)
         const float constant = ScalarOf<V>(p, p.constant_of[k]).v;
         for (int i = 0; i < kVector; ++i) x[k][i] = constant;
       } else {
-        Decode(bits[j][k], walk.in[k], walk.repeats >> k & 1, x[k]);
+        Decode(bits[j][k], walk.in[k].form, walk.in[k].repeats, x[k]);
       }
     }
 #pragma unroll
@@ -244,9 +260,8 @@ __global__ void __launch_bounds__(kPassThreads)
       for (int k = 0; k < kInputs; ++k) one[k] = x[k][i];
       y[i] = Apply<F, kInputs>(one, s).v;
     }
-    unsigned char* const at = static_cast<unsigned char*>(p.out) + out[j] * SizeOfForm(walk.out);
-    const uint4 result = Encode(y, walk.out);
-    count[j] == kVector ? StoreFour(at, walk.out, result) : StoreSome(at, walk.out, result, count[j]);
+    const uint4 result = Encode(y, walk.out.form);
+    count[j] == kVector ? StoreFour(out[j], walk.out.form, result) : StoreSome(out[j], walk.out.form, result, count[j]);
   }
 }
 

@@ -74,23 +74,34 @@ void Run(const Params& p, const VectorWalk* vectors, const Launch& launch) {
 
 void RunElements(const Params& p, const Launch& launch) { Run(p, nullptr, launch); }
 
+VectorOperand OperandOf(const Params& p, const int64_t* strides, DType dtype) {
+  VectorOperand operand{};
+  const int64_t size = static_cast<int64_t>(SizeOf(dtype));
+  const int last = p.axes - 1;
+  for (int axis = 0; axis < last; ++axis) operand.bytes[axis] = strides[axis] * size;
+  operand.repeats = strides[last] == 0;
+  operand.last_bytes = operand.repeats ? 0 : static_cast<uint32_t>(kVector * size);
+  operand.form = FormOf(dtype);
+  return operand;
+}
+
 // Where the operands lie is not known before.
 void RunVectors(const Params& p, const Launch& launch) {
   VectorWalk walk{};
-  const auto aligned = [](const void* data, DType dtype) {
-    return reinterpret_cast<uintptr_t>(data) % (kVector * SizeOf(dtype)) == 0;
+  walk.steps = StepsOf(p, kVector);
+  walk.out = OperandOf(p, p.out_strides, p.out_type);
+  const auto aligned = [](const void* data, const VectorOperand& operand) {
+    return operand.repeats || reinterpret_cast<uintptr_t>(data) % operand.last_bytes == 0;
   };
-  bool all_aligned = aligned(p.out, p.out_type);
-  walk.out = FormOf(p.out_type);
+  bool vectors = !walk.steps.many && aligned(p.out, walk.out);
   for (int k = 0; k < p.inputs; ++k) {
     if (p.constants >> k & 1) continue;
-    const bool repeats = p.in_strides[k][p.axes - 1] == 0;
-    all_aligned = all_aligned && (repeats || aligned(p.in[k], p.in_types[k]));
-    walk.in[k] = FormOf(p.in_types[k]);
-    walk.repeats |= static_cast<uint8_t>(repeats << k);
+    walk.in[k] = OperandOf(p, p.in_strides[k], p.in_types[k]);
+    vectors = vectors && aligned(p.in[k], walk.in[k]);
   }
-  walk.steps = StepsOf(p, kVector);
-  if (!all_aligned || walk.steps.many) return RunElements(p, launch);
+  if (!vectors) return RunElements(p, launch);
+  walk.whole = static_cast<uint32_t>(p.count / kVector);  // only the only axis may end within a vector
+  walk.rest = static_cast<int>(p.count % kVector);
   Run(p, &walk, launch);
 }
 
