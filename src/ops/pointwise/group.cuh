@@ -32,8 +32,7 @@ struct VectorOperand {
 
 struct VectorWalk {
   Steps steps;      // of vectors, fewer than 2^31
-  uint32_t whole;   // the first ones of these
-  int rest;         // elements of the one behind them
+  uint32_t whole;   // all but one that ends within
   VectorOperand in[kMaxInputs];
   VectorOperand out;
 };
@@ -128,72 +127,110 @@ HWY_INLINE uint32_t LoadOne(const unsigned char* at, Form form) {
   return form == Form::kTruth ? *at : *reinterpret_cast<const uint16_t*>(at);
 }
 
-HWY_INLINE uint4 LoadFour(const unsigned char* at, Form form) {
-  if (form == Form::kFloat) return *reinterpret_cast<const uint4*>(at);
-  if (form == Form::kTruth) return {*reinterpret_cast<const uint32_t*>(at), 0, 0, 0};
-  const uint2 half = *reinterpret_cast<const uint2*>(at);
-  return {half.x, half.y, 0, 0};
+// The place of a vector in every operand.
+template <int kInputs>
+struct Places {
+  const unsigned char* in[kInputs + 1];
+  unsigned char* out;
+};
+
+template <int kInputs>
+HWY_INLINE Places<kInputs> PlacesOf(const Params& p, const VectorWalk& walk, uint32_t step) {
+  Places<kInputs> at;
+  at.out = static_cast<unsigned char*>(p.out);
+#pragma unroll
+  for (int k = 0; k < kInputs; ++k) at.in[k] = static_cast<const unsigned char*>(p.in[k]);
+  uint32_t last = step;
+  if (walk.steps.axes > 1) {
+    walk.steps.ForCoordinates</*kMany=*/false>(step, [&](int axis, int64_t coordinate) {
+      if (axis == walk.steps.axes - 1) {
+        last = static_cast<uint32_t>(coordinate);
+        return;
+      }
+#pragma unroll
+      for (int k = 0; k < kInputs; ++k) at.in[k] += coordinate * walk.in[k].bytes[axis];
+      at.out += coordinate * walk.out.bytes[axis];
+    });
+  }
+#pragma unroll
+  for (int k = 0; k < kInputs; ++k) at.in[k] += uint64_t{last} * walk.in[k].last_bytes;
+  at.out += uint64_t{last} * walk.out.last_bytes;
+  return at;
 }
 
-HWY_INLINE void StoreFour(unsigned char* at, Form form, const uint4& bits) {
-  if (form == Form::kFloat) *reinterpret_cast<uint4*>(at) = bits;
-  else if (form == Form::kTruth) *reinterpret_cast<uint32_t*>(at) = bits.x;
-  else *reinterpret_cast<uint2*>(at) = {bits.x, bits.y};
-}
-
-// The same of fewer than four: once in a call, so it is short.
-HWY_INLINE uint4 LoadSome(const unsigned char* at, Form form, int count) {
-  uint4 bits{};
-#pragma unroll 1
-  for (int i = 0; i < count * SizeOfForm(form); ++i) reinterpret_cast<unsigned char*>(&bits)[i] = at[i];
-  return bits;
-}
-
-HWY_INLINE void StoreSome(unsigned char* at, Form form, const uint4& bits, int count) {
-#pragma unroll 1
-  for (int i = 0; i < count * SizeOfForm(form); ++i) at[i] = reinterpret_cast<const unsigned char*>(&bits)[i];
-}
-
-HWY_INLINE void Decode(const uint4& bits, Form form, bool repeats, float* x) {
+HWY_INLINE void Decode(const uint4& bits, Form form, float* x) {
   const uint32_t words[kVector] = {bits.x, bits.y, bits.z, bits.w};
-  if (form == Form::kFloat) {
 #pragma unroll
-    for (int i = 0; i < kVector; ++i) x[i] = __uint_as_float(words[i]);
-  } else if (form == Form::kBFloat16) {  // the upper half of a float
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) x[i] = __uint_as_float(i % 2 ? words[i / 2] & 0xffff0000u : words[i / 2] << 16);
-  } else if (form == Form::kHalf) {
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) {
+  for (int i = 0; i < kVector; ++i) {
+    if (form == Form::kFloat) {
+      x[i] = __uint_as_float(words[i]);
+    } else if (form == Form::kBFloat16) {  // the upper half of a float
+      x[i] = __uint_as_float(i % 2 ? words[i / 2] & 0xffff0000u : words[i / 2] << 16);
+    } else if (form == Form::kHalf) {
       Half half;
       half.bits = static_cast<uint16_t>(words[i / 2] >> 16 * (i % 2));
       x[i] = static_cast<float>(half);
+    } else {
+      x[i] = (words[0] >> 8 * i & 0xffu) != 0 ? 1.0f : 0.0f;
     }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) x[i] = (words[0] >> 8 * i & 0xffu) != 0 ? 1.0f : 0.0f;
   }
-  if (!repeats) return;
-#pragma unroll
-  for (int i = 1; i < kVector; ++i) x[i] = x[0];
 }
 
 HWY_INLINE uint4 Encode(const float* y, Form form) {
+  uint4 bits{};
   if (form == Form::kFloat) {
-    return {__float_as_uint(y[0]), __float_as_uint(y[1]), __float_as_uint(y[2]), __float_as_uint(y[3])};
-  }
-  if (form == Form::kTruth) {
-    return {(y[0] != 0 ? 1u : 0u) | (y[1] != 0 ? 1u << 8 : 0u) | (y[2] != 0 ? 1u << 16 : 0u) | (y[3] != 0 ? 1u << 24 : 0u), 0, 0, 0};
-  }
-  uint32_t shorts[kVector];
-  if (form == Form::kHalf) {
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) shorts[i] = Half(y[i]).bits;
+    bits = {__float_as_uint(y[0]), __float_as_uint(y[1]), __float_as_uint(y[2]), __float_as_uint(y[3])};
+  } else if (form == Form::kTruth) {
+    bits.x = (y[0] != 0 ? 1u : 0u) | (y[1] != 0 ? 1u << 8 : 0u) | (y[2] != 0 ? 1u << 16 : 0u) | (y[3] != 0 ? 1u << 24 : 0u);
+  } else if (form == Form::kHalf) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits.x) : "f"(y[1]), "f"(y[0]));
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits.y) : "f"(y[3]), "f"(y[2]));
   } else {
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) shorts[i] = BFloat16(y[i]).bits;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits.x) : "f"(y[1]), "f"(y[0]));
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits.y) : "f"(y[3]), "f"(y[2]));
   }
-  return {shorts[0] | shorts[1] << 16, shorts[2] | shorts[3] << 16, 0, 0};
+  return bits;
+}
+
+// Calls body with the form as a constant, so that what it does for every vector asks nothing.
+template <class Body>
+HWY_INLINE void WithForm(Form form, const Body& body) {
+  switch (form) {
+    case Form::kFloat: return body(std::integral_constant<Form, Form::kFloat>());
+    case Form::kHalf: return body(std::integral_constant<Form, Form::kHalf>());
+    case Form::kBFloat16: return body(std::integral_constant<Form, Form::kBFloat16>());
+    case Form::kTruth: return body(std::integral_constant<Form, Form::kTruth>());
+  }
+}
+
+// One element at a time: where a block has not all its vectors.
+template <class F, int kInputs>
+HWY_INLINE void LastVectors(const Params& p, const VectorWalk& walk, const Lanes<float>* s) {
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * (kPassThreads * kVectorsPerThread * kVector);
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < kPassThreads * kVectorsPerThread * kVector; i += kPassThreads) {
+    if (begin + i >= p.count) return;
+    const Places<kInputs> at = PlacesOf<kInputs>(p, walk, static_cast<uint32_t>((begin + i) / kVector));
+    const int within = i % kVector;
+    Lanes<float> x[kInputs + 1];
+#pragma unroll
+    for (int k = 0; k < kInputs; ++k) {
+      if (p.constants >> k & 1) {
+        x[k] = ScalarOf<Lanes<float>>(p, p.constant_of[k]);
+        continue;
+      }
+      const Form form = walk.in[k].form;
+      float four[kVector];
+      Decode({LoadOne(at.in[k] + (walk.in[k].repeats ? 0 : within * SizeOfForm(form)), form), 0, 0, 0}, form, four);
+      x[k] = four[0];
+    }
+    const float y[kVector] = {Apply<F, kInputs>(x, s).v, 0, 0, 0};
+    const uint4 bits = Encode(y, walk.out.form);
+    unsigned char* const to = at.out + within * SizeOfForm(walk.out.form);
+    if (walk.out.form == Form::kFloat) *reinterpret_cast<uint32_t*>(to) = bits.x;
+    else if (walk.out.form == Form::kTruth) *to = static_cast<unsigned char>(bits.x);
+    else *reinterpret_cast<uint16_t*>(to) = static_cast<uint16_t>(bits.x);
+  }
 }
 
 // Everything is loaded before anything is used, so that a thread waits once.
@@ -202,67 +239,72 @@ __global__ void __launch_bounds__(kPassThreads)
     Vectors(const __grid_constant__ Params p, const __grid_constant__ VectorWalk walk) {
   cuda::BeginKernel();
   using V = Lanes<float>;
-  const uint32_t first = blockIdx.x * (kPassThreads * kVectorsPerThread) + threadIdx.x;
-  uint4 bits[kVectorsPerThread][kInputs + 1];
-  unsigned char* out[kVectorsPerThread];
-  int count[kVectorsPerThread];
-#pragma unroll
-  for (int j = 0; j < kVectorsPerThread; ++j) {
-    const uint32_t step = first + j * kPassThreads;
-    count[j] = step < walk.whole ? kVector : step == walk.whole ? walk.rest : 0;
-    if (count[j] == 0) break;
-    const unsigned char* in[kInputs + 1];
-    out[j] = static_cast<unsigned char*>(p.out);
-#pragma unroll
-    for (int k = 0; k < kInputs; ++k) in[k] = static_cast<const unsigned char*>(p.in[k]);
-    uint32_t last = step;
-    if (walk.steps.axes > 1) {
-      walk.steps.ForCoordinates</*kMany=*/false>(step, [&](int axis, int64_t at) {
-        if (axis == walk.steps.axes - 1) {
-          last = static_cast<uint32_t>(at);
-          return;
-        }
-#pragma unroll
-        for (int k = 0; k < kInputs; ++k) in[k] += at * walk.in[k].bytes[axis];
-        out[j] += at * walk.out.bytes[axis];
-      });
-    }
-    out[j] += uint64_t{last} * walk.out.last_bytes;
-#pragma unroll
-    for (int k = 0; k < kInputs; ++k) {
-      if (p.constants >> k & 1) continue;
-      const VectorOperand& operand = walk.in[k];
-      const unsigned char* const at = in[k] + uint64_t{last} * operand.last_bytes;
-      if (operand.repeats) bits[j][k].x = LoadOne(at, operand.form);
-      else bits[j][k] = count[j] == kVector ? LoadFour(at, operand.form) : LoadSome(at, operand.form, count[j]);
-    }
-  }
   V s[kMaxScalars];
 #pragma unroll
   for (int k = 0; k < kMaxScalars; ++k) s[k] = ScalarOf<V>(p, k);
+  const uint32_t begin = blockIdx.x * (kPassThreads * kVectorsPerThread);
+  if (begin + kPassThreads * kVectorsPerThread > walk.whole) return LastVectors<F, kInputs>(p, walk, s);
+  Places<kInputs> at[kVectorsPerThread];
 #pragma unroll
-  for (int j = 0; j < kVectorsPerThread; ++j) {
-    if (count[j] == 0) break;
-    float x[kInputs + 1][kVector], y[kVector];
+  for (int j = 0; j < kVectorsPerThread; ++j) at[j] = PlacesOf<kInputs>(p, walk, begin + j * kPassThreads + threadIdx.x);
+  uint4 bits[kInputs + 1][kVectorsPerThread];
 #pragma unroll
-    for (int k = 0; k < kInputs; ++k) {
-      if (p.constants >> k & 1) {
-        const float constant = ScalarOf<V>(p, p.constant_of[k]).v;
-        for (int i = 0; i < kVector; ++i) x[k][i] = constant;
-      } else {
-        Decode(bits[j][k], walk.in[k].form, walk.in[k].repeats, x[k]);
+  for (int k = 0; k < kInputs; ++k) {
+    if (p.constants >> k & 1) continue;
+    const Form form = walk.in[k].form;
+    if (walk.in[k].repeats) {
+#pragma unroll
+      for (int j = 0; j < kVectorsPerThread; ++j) bits[k][j].x = LoadOne(at[j].in[k], form);
+    } else if (form == Form::kFloat) {
+#pragma unroll
+      for (int j = 0; j < kVectorsPerThread; ++j) bits[k][j] = *reinterpret_cast<const uint4*>(at[j].in[k]);
+    } else if (form == Form::kTruth) {
+#pragma unroll
+      for (int j = 0; j < kVectorsPerThread; ++j) bits[k][j].x = *reinterpret_cast<const uint32_t*>(at[j].in[k]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < kVectorsPerThread; ++j) {
+        const uint2 half = *reinterpret_cast<const uint2*>(at[j].in[k]);
+        bits[k][j].x = half.x, bits[k][j].y = half.y;
       }
     }
+  }
+  float x[kInputs + 1][kVectorsPerThread][kVector], y[kVectorsPerThread][kVector];
+#pragma unroll
+  for (int k = 0; k < kInputs; ++k) {
+    if (p.constants >> k & 1) {
+      const float constant = ScalarOf<V>(p, p.constant_of[k]).v;
+#pragma unroll
+      for (int i = 0; i < kVectorsPerThread * kVector; ++i) x[k][i / kVector][i % kVector] = constant;
+      continue;
+    }
+    WithForm(walk.in[k].form, [&](auto form) {
+#pragma unroll
+      for (int j = 0; j < kVectorsPerThread; ++j) Decode(bits[k][j], form(), x[k][j]);
+    });
+    if (!walk.in[k].repeats) continue;
+#pragma unroll
+    for (int i = 0; i < kVectorsPerThread * kVector; ++i) x[k][i / kVector][i % kVector] = x[k][i / kVector][0];
+  }
+#pragma unroll
+  for (int j = 0; j < kVectorsPerThread; ++j) {
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
       V one[kInputs + 1];
 #pragma unroll
-      for (int k = 0; k < kInputs; ++k) one[k] = x[k][i];
-      y[i] = Apply<F, kInputs>(one, s).v;
+      for (int k = 0; k < kInputs; ++k) one[k] = x[k][j][i];
+      y[j][i] = Apply<F, kInputs>(one, s).v;
     }
-    const uint4 result = Encode(y, walk.out.form);
-    count[j] == kVector ? StoreFour(out[j], walk.out.form, result) : StoreSome(out[j], walk.out.form, result, count[j]);
   }
+  WithForm(walk.out.form, [&](auto form) {
+#pragma unroll
+    for (int j = 0; j < kVectorsPerThread; ++j) {
+      const uint4 result = Encode(y[j], form());
+      if (form() == Form::kFloat) *reinterpret_cast<uint4*>(at[j].out) = result;
+      else if (form() == Form::kTruth) *reinterpret_cast<uint32_t*>(at[j].out) = result.x;
+      else *reinterpret_cast<uint2*>(at[j].out) = {result.x, result.y};
+    }
+  });
 }
 
 // ---- Launches ------------------------------------------------------------------------------------------------------

@@ -101,7 +101,6 @@ void RunVectors(const Params& p, const Launch& launch) {
   }
   if (!vectors) return RunElements(p, launch);
   walk.whole = static_cast<uint32_t>(p.count / kVector);  // only the only axis may end within a vector
-  walk.rest = static_cast<int>(p.count % kVector);
   Run(p, &walk, launch);
 }
 
