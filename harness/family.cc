@@ -110,7 +110,7 @@ class LiveCall {
 
   int32_t PlanOnly(uint64_t* size, void** executor) { return op_.entry->get_workspace_size(raw_.data(), size, executor); }
 
-  int32_t Execute(void* stream, void (*at_border)(bool inside));
+  int32_t Execute(void* stream, const RunOptions& options);
   std::string CheckMemory() const;
   std::vector<unsigned char> Elements(const TensorState& state) const;
 
@@ -292,17 +292,18 @@ LiveCall::~LiveCall() {
   }
 }
 
-int32_t LiveCall::Execute(void* stream, void (*at_border)(bool inside)) {
+int32_t LiveCall::Execute(void* stream, const RunOptions& options) {
   const auto inside = [&](auto&& call) {
-    if (at_border) at_border(true);
+    if (options.at_border) options.at_border(true);
     const int32_t code = call();
-    if (at_border) at_border(false);
+    if (options.at_border) options.at_border(false);
     return code;
   };
   uint64_t size = 0;
   void* executor = nullptr;
   int32_t code = inside([&] { return op_.entry->get_workspace_size(raw_.data(), &size, &executor); });
   if (code != 0) return code;
+  if (options.planned) options.planned(executor);
   workspace_.emplace(size, /*guards=*/true);
   void* const workspace = size > 0 ? workspace_->payload() : nullptr;
   code = inside([&] { return op_.entry->run(workspace, size, executor, stream); });
@@ -395,7 +396,7 @@ RunResult RunCall(const Operator& op, const Subject& subject, const TestCall& ca
     if (state.is_written) host.outputs[state.arg].push_back(tensor);
     if (state.is_written) host.outputs[state.arg].back().values.resize(state.tensor.numel());
   }
-  const int32_t code = live.Execute(stream, options.at_border);
+  const int32_t code = live.Execute(stream, options);
   if (code != 0) {
     const char* const text = aclGetRecentErrMsg();
     result.problem = fmt::format("ended with {}: {}", code, text ? text : "");

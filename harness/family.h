@@ -247,6 +247,7 @@ struct RunOptions {
   uint64_t seed = 1;
   bool compare = true;
   void (*at_border)(bool inside) = nullptr;  // told around every C function of the operator
+  void (*planned)(const void* executor) = nullptr;  // told between the two phases
 };
 struct RunResult {
   std::string problem;

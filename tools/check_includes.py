@@ -3,9 +3,10 @@
 # Copyright The AnyACL Authors
 """Checks that each room of src/ includes only what it may touch; prints every edge that is not allowed.
 
-A room is a folder of src/; below ops/<family>/ there are four:
+A room is a folder of src/; below ops/<family>/ there are five:
   op plan    <x>.cc, and the headers that include something of plan/ or contract/
   op kernel  <x>.cpu.cc, <x>.cpu.h and *-inl.h
+  op formula those *-inl.h that include nothing: one text for CPUs and GPUs
   op cuda    <x>.cu and <x>.cuh
   op header  the other headers (Params and references) and the lists <x>.inc
 Public headers (acl/, aclnn/, aclnnop/) count as the room "include".
@@ -35,8 +36,9 @@ ALLOWED = {
     "ops": ["core", "contract", "plan"],
     "op plan": ["core", "contract", "plan", "ops", "op header"],
     "op header": ["core", "runtime/backend.h"],
-    "op kernel": ["core", "cpu", "op header", *BACKEND],
-    "op cuda": ["core", "cuda", "op header", "runtime/backend.h"],
+    "op formula": [],
+    "op kernel": ["core", "cpu", "op header", "op formula", *BACKEND],
+    "op cuda": ["core", "cuda", "op header", "op formula", "runtime/backend.h"],
 }
 FOREIGN = {  # headers of others that only these rooms may use
     re.compile(r"hwy/"): ["cpu", "op kernel"],
@@ -67,8 +69,10 @@ def room_of(path):
         return "op kernel"
     if parts[0] != "ops" or len(parts) < 3:
         return parts[0]
-    if path.endswith((".cu", ".cuh")):
+    if path.endswith((".cu", ".cuh", ".cu.in")):
         return "op cuda"
+    if path.endswith("-inl.h") and not includes_of(path):
+        return "op formula"
     if path.endswith(".inc"):
         return "op header"
     if parts[-1].count(".") > 1 or path.endswith("-inl.h"):

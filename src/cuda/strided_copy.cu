@@ -164,10 +164,32 @@ void Launch(const StridedLayout& layout, const StridedCopy& copy, cudaStream_t s
 
 }  // namespace
 
+// Pairs of neighbours become one element of twice the size, as long as they lie together everywhere. Returns the size.
+static int Widen(StridedLayout& layout, const StridedCopy& copy) {
+  int size = copy.element_size;
+  const auto address = reinterpret_cast<uintptr_t>(copy.from) | reinterpret_cast<uintptr_t>(copy.to);
+  StridedAxis& last = layout.axes[layout.rank - 1];
+  const auto halves = [&] {
+    for (int i = 0; i < layout.rank - 1; ++i) {
+      if ((layout.axes[i].from | layout.axes[i].to) % 2 != 0) return false;
+    }
+    return last.from == 1 && last.to == 1 && last.size % 2 == 0 && address % (2 * size) == 0;
+  };
+  for (; size < 16 && halves(); size *= 2) {
+    for (int i = 0; i < layout.rank - 1; ++i) {
+      layout.axes[i].from /= 2;
+      layout.axes[i].to /= 2;
+    }
+    last.size /= 2;
+    layout.count /= 2;
+  }
+  return size;
+}
+
 void CopyStrided(const StridedCopy& copy, cudaStream_t stream) {
-  const StridedLayout layout = Simplify(copy.dims, copy.from_strides, copy.to_strides, copy.serial);
+  StridedLayout layout = Simplify(copy.dims, copy.from_strides, copy.to_strides, copy.serial);
   if (layout.count == 0) return;
-  switch (copy.element_size) {
+  switch (copy.serial ? copy.element_size : Widen(layout, copy)) {
     case 1:
       return Launch<uint8_t>(layout, copy, stream);
     case 2:

@@ -365,6 +365,7 @@ Status PlanBuilder::ChooseKernel(const char* stem) {
     if (!forced.empty() && forced != kernel.name) continue;
     if (!kernel.fits(step.params.get())) continue;
     step.kernel = &kernel;
+    step.stem = stem;
     if (log::Enabled(log::Level::kDebug)) [[unlikely]] {
       log::Write(log::Level::kDebug,
                  fmt::format("{}: kernel {} on {}, workspace {} bytes, {} packs, {} unpacks",

@@ -60,6 +60,7 @@ class Plan {
   // One kernel and its parameters. Most operators have one; those over lists have one per entry.
   struct Step {
     const Kernel* kernel = nullptr;
+    const char* stem = "";  // of the kernel's engine
     size_t params_size = 0;
     std::unique_ptr<unsigned char[]> params;
     std::vector<Pointer> pointers;

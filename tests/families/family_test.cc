@@ -5,16 +5,24 @@
 // number of threads and on every run; a code and a sentence for every rule of its contract that a small mistake can break.
 // What the contract admits and no call covers fails.
 //
+// On a GPU operators without a kernel there are skipped, after they have said so.
+//
 //   family_test --gtest_filter=pointwise.aclnnAdd
+//   family_test --engines=src/ops/engines.inc    writes anew which engines operators are made of
+//   family_test --every=10                       each tenth call alone, and no checks that take all: for devices in a hurry
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "abi/introspection.h"
+#include "core/codes.h"
 #include "cpu/parallel.h"
 #include "cpu/targets.h"
 #include "harness/call.h"
@@ -22,7 +30,9 @@
 #include "harness/family.h"
 #include "harness/session.h"
 #include "ops/operators.h"
+#include "plan/executor.h"
 #include "run_tests.h"
+#include "runtime/submit.h"
 #include "sanitized.h"
 
 namespace anyacl {
@@ -34,6 +44,48 @@ using harness::RunOptions;
 using harness::RunResult;
 using harness::Subject;
 using harness::TestCall;
+
+// Engines that the calls of an operator were planned with, by name.
+using Engines = std::set<std::string>;
+Engines seen_engines;
+void SeePlan(const void* executor) {
+  const Executor* const found = Executors().Get(executor);
+  ASSERT_TRUE(found);
+  for (const Plan::Step& step : found->plan->steps) seen_engines.insert(step.stem);
+}
+
+std::map<std::string, std::string> ListedEngines() {
+  return {
+#define ANYACL_ENGINES(op, engines) {#op, engines},
+#include "ops/engines.inc"
+#undef ANYACL_ENGINES
+  };
+}
+std::map<std::string, std::string>& EnginesToWrite() {
+  static auto* const rows = new std::map<std::string, std::string>(ListedEngines());
+  return *rows;
+}
+const char* engines_file = nullptr;  // to be written
+size_t every = 1;                    // of the calls
+
+Engines EnginesOf(const std::string& op) {
+  Engines engines;
+  const std::map<std::string, std::string> rows = ListedEngines();
+  const auto row = rows.find(op);
+  const std::string text = row == rows.end() ? "" : row->second;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    engines.insert(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return engines;
+}
+
+// Whether all engines of an operator have kernels on a backend.
+bool RunsOn(const Backend& backend, const std::string& op) {
+  const Engines engines = EnginesOf(op);
+  return std::all_of(engines.begin(), engines.end(), [&](const std::string& stem) { return !backend.Kernels(stem.c_str()).empty(); });
+}
 
 const Operator* FindOperator(std::string_view name) {
   for (const Operator* op : Operators()) {
@@ -55,7 +107,7 @@ std::string NameOf(const Operator& op, const TestCall& call) {
 
 // A sanitized build takes some, from the first to the last: what it looks for does not hang on each dtype.
 std::vector<const TestCall*> Chosen(std::span<const TestCall> calls) {
-  const size_t count = kSanitized ? std::min<size_t>(calls.size(), 8) : calls.size();
+  const size_t count = kSanitized ? std::min<size_t>(calls.size(), 8) : (calls.size() + every - 1) / every;
   std::vector<const TestCall*> chosen;
   for (size_t i = 0; i < count; ++i) chosen.push_back(&calls[count == 1 ? 0 : i * (calls.size() - 1) / (count - 1)]);
   return chosen;
@@ -71,14 +123,23 @@ class FamilyTest : public testing::Test {
     Calls calls(*op);
     subject_.sample(calls);
     ASSERT_FALSE(calls.all().empty());
+    const Backend& backend = runtime::CurrentBackend();
+    seen_engines.clear();
+    if (!RunsOn(backend, subject_.op)) return CheckAbsenceOfKernels(*op, calls.all());
     const std::vector<const TestCall*> chosen = Chosen(calls.all());
     for (const TestCall* call : chosen) {
       SCOPED_TRACE(NameOf(*op, *call));
       CheckResults(*op, *call);
-      CheckThreadsAndTargets(*op, *call);
+      if (engines_file) continue;
+      if (backend.launches()) CheckAgain(*op, *call);
+      else CheckThreadsAndTargets(*op, *call);
       if (testing::Test::HasFailure() && ++failures_ >= kMostFailures) return;
     }
-    if (chosen.size() == calls.all().size()) CheckCoverage(*op);
+    if (every > 1) return;
+    const bool all = chosen.size() == calls.all().size();
+    if (all) CheckEngines();
+    if (engines_file) return;
+    if (all) CheckCoverage(*op);
     CheckRefusals(*op, calls.all());
     CheckAbsence(*op, calls.all());
   }
@@ -87,7 +148,8 @@ class FamilyTest : public testing::Test {
   static constexpr int kMostFailures = 5;  // calls of one operator
 
   RunResult Run(const Operator& op, const TestCall& call, const char* layout, bool compare = true) {
-    return RunCall(op, subject_, call, session_.stream(), {.layout = layout, .compare = compare});
+    return RunCall(op, subject_, call, session_.stream(),
+                   {.layout = layout, .compare = compare && !engines_file, .planned = SeePlan});
   }
 
   // The oracle speaks once for dense tensors and once for repeated ones; what else must have the same bits is compared to those.
@@ -121,6 +183,33 @@ class FamilyTest : public testing::Test {
       EXPECT_EQ(Run(op, call, "dense").problem, "") << "on " << target;
     }
     cpu::ForceTarget("");
+  }
+
+  void CheckAgain(const Operator& op, const TestCall& call) {
+    EXPECT_TRUE(SameOutputs(Run(op, call, "dense", false), dense_)) << "other bits in another run";
+  }
+
+  // src/ops/engines.inc names what the calls were planned with: pages say by it what runs on a GPU.
+  void CheckEngines() {
+    const std::string engines = fmt::format("{}", fmt::join(seen_engines, " "));
+    EnginesToWrite()[subject_.op] = engines;
+    if (engines_file) return;
+    EXPECT_EQ(fmt::format("{}", fmt::join(EnginesOf(subject_.op), " ")), engines)
+        << "src/ops/engines.inc is not up to date; --engines=FILE writes it";
+  }
+
+  // An operator that has no kernels here says so, if not in every call.
+  void CheckAbsenceOfKernels(const Operator& op, std::span<const TestCall> calls) {
+    for (const TestCall& call : calls) {
+      contract::CallSpec spec;
+      for (const harness::TestArg& arg : call.args) spec.args.push_back(arg.spec);
+      const harness::Refusal refusal = harness::PlanCall(op, spec);
+      if (refusal.code == 0) continue;
+      EXPECT_EQ(refusal.code, code::kNoKernel) << refusal.text;
+      EXPECT_NE(refusal.text.find("no kernel"), std::string::npos) << refusal.text;
+      GTEST_SKIP() << "no kernel on " << runtime::CurrentBackend().name();
+    }
+    ADD_FAILURE() << "all its calls have kernels, which src/ops/engines.inc does not know";
   }
 
   void CheckCoverage(const Operator& op) {
@@ -208,6 +297,21 @@ class CoverageTest : public testing::Test {
   }
 };
 
+// These families have kernels on every backend.
+class GpuTest : public testing::Test {
+ public:
+  void TestBody() override {
+    std::set<std::string> stems;
+    for (const char* stem : anyacl_introspection_v1()->cuda_stems()) stems.insert(stem);
+    for (const Operator* op : Operators()) {
+      if (std::strcmp(op->family, "pointwise") != 0 && std::strcmp(op->family, "reduction") != 0) continue;
+      for (const std::string& engine : EnginesOf(op->contract.op())) {
+        EXPECT_TRUE(stems.count(engine)) << op->contract.op() << " has no kernel of " << engine << " on GPUs";
+      }
+    }
+  }
+};
+
 void RegisterSubjects() {
   std::set<std::string> families;
 #define ANYACL_SUBJECTS(name, family) families.insert(#family);
@@ -221,6 +325,17 @@ void RegisterSubjects() {
   }
   testing::RegisterTest("Coverage", "EveryOperatorHasASubject", nullptr, nullptr, __FILE__, __LINE__,
                         []() -> testing::Test* { return new CoverageTest; });
+  testing::RegisterTest("Coverage", "KernelsForGpus", nullptr, nullptr, __FILE__, __LINE__,
+                        []() -> testing::Test* { return new GpuTest; });
+}
+
+// Rows of operators that did not run stay as they were.
+void WriteEngines() {
+  std::ofstream file(engines_file);
+  file << "// SPDX-License-Identifier: Apache-2.0\n// Copyright The AnyACL Authors\n//\n"
+          "// Which engines the calls of each operator are planned with; written by `family_test --engines=FILE`, and a test fails\n"
+          "// when it is stale. An operator runs on a backend that has kernels of all of them.\n";
+  for (const auto& [op, engines] : EnginesToWrite()) file << fmt::format("ANYACL_ENGINES({}, \"{}\")\n", op, engines);
 }
 
 }  // namespace
@@ -228,6 +343,14 @@ void RegisterSubjects() {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  const std::string_view engines = "--engines=", every = "--every=";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.starts_with(engines)) anyacl::engines_file = argv[i] + engines.size();
+    if (argument.starts_with(every)) anyacl::every = std::max(1, std::atoi(argv[i] + every.size()));
+  }
   anyacl::RegisterSubjects();
-  return anyacl::RunTests();
+  const int result = anyacl::RunTests();
+  if (anyacl::engines_file) anyacl::WriteEngines();
+  return result;
 }

@@ -47,7 +47,7 @@ inline constexpr double kSeluAlpha = 1.6732632423543772848;
 
 struct Relu {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return Positive(x);
   }
 };
@@ -55,7 +55,7 @@ struct Relu {
 // max(0, self + alpha * other). Integers: s[1] bits are too many, s[2] is 1 if there is a sign.
 struct AddRelu {
   template <class V>
-  static V Of(V a, V b, const V* s) {
+  static ANYACL_DEVICE V Of(V a, V b, const V* s) {
     const V sum = a + s[0] * b;
     if constexpr (kIsWhole<V>) {
       const auto wrapped = static_cast<V>(static_cast<int64_t>(static_cast<uint64_t>(sum) << s[1]) >> s[1]);
@@ -68,7 +68,7 @@ struct AddRelu {
 
 struct SquaredRelu {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     const V positive = Positive(x);
     return positive * positive;
   }
@@ -76,28 +76,28 @@ struct SquaredRelu {
 
 struct LeakyRelu {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     return Select(x > V(0), x, x * s[0]);
   }
 };
 
 struct LeakyReluBackward {
   template <class V>
-  static V Of(V g, V x, const V* s) {
+  static ANYACL_DEVICE V Of(V g, V x, const V* s) {
     return Select(x > V(0), g, g * s[0]);
   }
 };
 
 struct Prelu {
   template <class V>
-  static V Of(V x, V weight, const V*) {
+  static ANYACL_DEVICE V Of(V x, V weight, const V*) {
     return Select(x > V(0), x, x * weight);
   }
 };
 
 struct PreluBackward {
   template <class V>
-  static V Of(V g, V x, V weight, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, V weight, const V*) {
     return Select(x > V(0), g, g * weight);
   }
 };
@@ -105,7 +105,7 @@ struct PreluBackward {
 // What a position adds to the weight's gradient.
 struct PreluWeightTerm {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     return Select(x > V(0), V(0), g * x);
   }
 };
@@ -113,14 +113,14 @@ struct PreluWeightTerm {
 // s: alpha, scale, input scale
 struct Elu {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     return Select(x > V(0), s[1] * x, s[1] * s[0] * Expm1(x * s[2]));
   }
 };
 
 struct Celu {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     const V bent = s[0] * Expm1(x / s[0]);
     return Positive(x) + Select(bent > V(0), V(0), bent);
   }
@@ -128,7 +128,7 @@ struct Celu {
 
 struct Selu {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     const V scale = activation::Of<V>(kSeluScale);
     return scale * Select(x > V(0), x, activation::Of<V>(kSeluAlpha) * Expm1(x));
   }
@@ -137,7 +137,7 @@ struct Selu {
 // From the result y.
 struct SeluBackward {
   template <class V>
-  static V Of(V g, V y, const V*) {
+  static ANYACL_DEVICE V Of(V g, V y, const V*) {
     const V scale = activation::Of<V>(kSeluScale);
     return Select(y <= V(0), g * (y + activation::Of<V>(kSeluScale * kSeluAlpha)), g * scale);
   }
@@ -146,7 +146,7 @@ struct SeluBackward {
 // To the nearest whole number, for integers.
 struct SeluBackwardRounded {
   template <class V>
-  static V Of(V g, V y, const V* s) {
+  static ANYACL_DEVICE V Of(V g, V y, const V* s) {
     return Round(SeluBackward::Of(g, y, s));
   }
 };
@@ -159,7 +159,7 @@ HWY_INLINE V TwiceGeluArgument(V x) {
 
 struct GeluTanh {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return x / (V(1) + Exp(-TwiceGeluArgument(x)));
   }
 };
@@ -167,7 +167,7 @@ struct GeluTanh {
 // Beyond 40 the sigmoid is 0 or 1 and its slope 0, while powers of x overflow.
 struct GeluTanhBackward {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     const V most(40);
     const V near = Select(x > most, most, Select(x < -most, -most, x));
     const V u = TwiceGeluArgument(near);
@@ -179,14 +179,14 @@ struct GeluTanhBackward {
 
 struct GeluErf {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return x * (V(0.5) * Erfc(x * activation::Of<V>(-0.70710678118654752440)));
   }
 };
 
 struct GeluErfBackward {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     const V phi = activation::Of<V>(0.39894228040143267794) * Exp(x * x * V(-0.5));
     return g * (V(0.5) * Erfc(x * activation::Of<V>(-0.70710678118654752440)) + x * phi);
   }
@@ -194,70 +194,70 @@ struct GeluErfBackward {
 
 struct FastGelu {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return x / (V(1) + Exp(activation::Of<V>(-1.702) * x));
   }
 };
 
 struct FastGeluBackward {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     return SwishSlope(g, activation::Of<V>(1.702) * x);
   }
 };
 
 struct Silu {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return x / (V(1) + Exp(-x));
   }
 };
 
 struct SiluBackward {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     return SwishSlope(g, x);
   }
 };
 
 struct Swish {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     return x / (V(1) + Exp(-(s[0] * x)));
   }
 };
 
 struct SwishBackward {
   template <class V>
-  static V Of(V g, V x, const V* s) {
+  static ANYACL_DEVICE V Of(V g, V x, const V* s) {
     return SwishSlope(g, s[0] * x);
   }
 };
 
 struct Sigmoid {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return SigmoidOf(x);
   }
 };
 
 struct SigmoidBackward {
   template <class V>
-  static V Of(V g, V y, const V*) {
+  static ANYACL_DEVICE V Of(V g, V y, const V*) {
     return g * Conjugate((V(1) - y) * y);
   }
 };
 
 struct LogSigmoid {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return Select(x > V(0), V(0), x) - Log1p(Exp(-Abs(x)));
   }
 };
 
 struct LogSigmoidBackward {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     return g / (V(1) + Exp(x));
   }
 };
@@ -265,7 +265,7 @@ struct LogSigmoidBackward {
 // The sixth is rounded to FLOAT in FLOAT, as everything.
 struct Hardsigmoid {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     const V t = x * activation::Of<V>(1.0 / 6) + V(0.5);
     return Select(t <= V(0), V(0), Select(t >= V(1), V(1), t));
   }
@@ -273,14 +273,14 @@ struct Hardsigmoid {
 
 struct HardsigmoidBackward {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     return Select(x > V(-3) && x < V(3), g / V(6), V(0));
   }
 };
 
 struct Hardswish {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     const V t = x + V(3);
     return x * Select(t <= V(0), V(0), Select(t >= V(6), V(6), t)) / V(6);
   }
@@ -288,7 +288,7 @@ struct Hardswish {
 
 struct HardswishBackward {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     const V slope = Select(x < V(-3), V(0), Select(x <= V(3), x / V(3) + V(0.5), V(1)));
     return g * slope;
   }
@@ -297,7 +297,7 @@ struct HardswishBackward {
 // The linear part without its ends.
 struct HardswishBackwardV2 {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     const V slope = Select(x <= V(-3), V(0), Select(x < V(3), x / V(3) + V(0.5), V(1)));
     return g * slope;
   }
@@ -306,35 +306,35 @@ struct HardswishBackwardV2 {
 // s: min, max
 struct HardtanhBackward {
   template <class V>
-  static V Of(V g, V x, const V* s) {
+  static ANYACL_DEVICE V Of(V g, V x, const V* s) {
     return Select((x > s[0] && x < s[1]) || IsNan(x), g, V(0));
   }
 };
 
 struct Hardshrink {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     return Select(Abs(x) <= s[0], V(0), x);
   }
 };
 
 struct HardshrinkBackward {
   template <class V>
-  static V Of(V g, V x, const V* s) {
+  static ANYACL_DEVICE V Of(V g, V x, const V* s) {
     return Select(x >= -s[0] && x <= s[0], V(0), g);
   }
 };
 
 struct Softshrink {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     return Select(x > s[0], x - s[0], Select(x < -s[0], x + s[0], Select(IsNan(x), x, V(0))));
   }
 };
 
 struct SoftshrinkBackward {
   template <class V>
-  static V Of(V g, V x, const V* s) {
+  static ANYACL_DEVICE V Of(V g, V x, const V* s) {
     return Select(Abs(x) > s[0] || IsNan(x), g, V(0));
   }
 };
@@ -342,7 +342,7 @@ struct SoftshrinkBackward {
 // s: lambda, bias; 0 for NaN.
 struct Shrink {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     return Select(x < -s[0], x + s[1], Select(x > s[0], x - s[1], V(0)));
   }
 };
@@ -350,7 +350,7 @@ struct Shrink {
 // s: beta, threshold
 struct Softplus {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     const V scaled = x * s[0];
     return Select(scaled > s[1], x, SoftplusOf(scaled) / s[0]);
   }
@@ -358,7 +358,7 @@ struct Softplus {
 
 struct SoftplusBackward {
   template <class V>
-  static V Of(V g, V x, const V* s) {
+  static ANYACL_DEVICE V Of(V g, V x, const V* s) {
     const V scaled = x * s[0];
     return Select(scaled > s[1], g, g / (V(1) + Exp(-scaled)));
   }
@@ -367,7 +367,7 @@ struct SoftplusBackward {
 // With e = e^x the hyperbolic tangent of ln(1 + e) is n / (n + 2), n = e (e + 2); beyond 30 it is 1.
 struct Mish {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     const V e = Exp(x);
     const V n = e * (e + V(2));
     return Select(x > V(30), x, x * (n / (n + V(2))));
@@ -376,7 +376,7 @@ struct Mish {
 
 struct MishBackward {
   template <class V>
-  static V Of(V g, V x, const V*) {
+  static ANYACL_DEVICE V Of(V g, V x, const V*) {
     const V e = Exp(x);
     const V n = e * (e + V(2));
     const V t = n / (n + V(2));
@@ -387,7 +387,7 @@ struct MishBackward {
 };
 
 // Newton's method on erf, or on erfc where erf is near 1.
-HWY_INLINE double ErfinvOf(double x) {
+inline HWY_NOINLINE double ErfinvOf(double x) {
   const double a = std::fabs(x);
   if (!(a < 1)) return a == 1 ? x * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
   if (a < 1e-8) return x * 0.88622692545275801365;  // sqrt(pi) / 2
@@ -405,7 +405,7 @@ HWY_INLINE double ErfinvOf(double x) {
 
 struct Erfinv {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     using T = typename V::Number;
     return PerLane(x, [](T one) { return static_cast<T>(ErfinvOf(one)); });
   }
@@ -414,14 +414,14 @@ struct Erfinv {
 // s: threshold, value
 struct Threshold {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     return Select(x <= s[0], s[1], x);
   }
 };
 
 struct ThresholdBackward {
   template <class V>
-  static V Of(V g, V x, const V* s) {
+  static ANYACL_DEVICE V Of(V g, V x, const V* s) {
     return Select(x <= s[0], V(0), g);
   }
 };
@@ -429,7 +429,7 @@ struct ThresholdBackward {
 // 0 for NaN.
 struct Heaviside {
   template <class V>
-  static V Of(V x, V at_zero, const V*) {
+  static ANYACL_DEVICE V Of(V x, V at_zero, const V*) {
     return Select(x == V(0), at_zero, Select(x > V(0), V(1), V(0)));
   }
 };

@@ -5,21 +5,21 @@
 
 struct Fill {
   template <class V>
-  static V Of(const V* s) {
+  static ANYACL_DEVICE V Of(const V* s) {
     return s[0];
   }
 };
 
 struct Copy {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return x;
   }
 };
 
 struct Plus {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return a + b;
   }
 };
@@ -27,14 +27,14 @@ struct Plus {
 // self + alpha * other
 struct Add {
   template <class V>
-  static V Of(V a, V b, const V* s) {
+  static ANYACL_DEVICE V Of(V a, V b, const V* s) {
     return a + s[0] * b;
   }
 };
 
 struct Minus {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return a - b;
   }
 };
@@ -42,21 +42,21 @@ struct Minus {
 // self - alpha * other
 struct Sub {
   template <class V>
-  static V Of(V a, V b, const V* s) {
+  static ANYACL_DEVICE V Of(V a, V b, const V* s) {
     return a - s[0] * b;
   }
 };
 
 struct Mul {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return a * b;
   }
 };
 
 struct Div {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return a / b;
   }
 };
@@ -79,7 +79,7 @@ HWY_INLINE bool SignsDiffer(V a, V b) {
 
 struct TruncDivide {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     if constexpr (kIsWhole<V>) return Quotient(a, b);
     else return Trunc(a / b);
   }
@@ -88,7 +88,7 @@ struct TruncDivide {
 // As PyTorch: the exact quotient rounded down where the rounded one would lie above it (1 // 0.1 is 9).
 struct FloorDivide {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     if constexpr (kIsWhole<V>) {
       if (b == 0) return static_cast<V>(-1);
       return Rest(a, b) != 0 && SignsDiffer(a, b) ? Quotient(a, b) - 1 : Quotient(a, b);
@@ -96,7 +96,7 @@ struct FloorDivide {
       return PerLane(a, b, [](auto x, auto y) {
         using T = decltype(x);
         if (y == 0) return x / y;
-        const T r = std::fmod(x, y);
+        const T r = Modulo(x, y);
         T q = (x - r) / y;
         if (r != 0 && (y < 0) != (r < 0)) q -= 1;
         if (q == 0) return std::copysign(T(0), x / y);
@@ -110,23 +110,23 @@ struct FloorDivide {
 // Sign of the dividend.
 struct Fmod {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     if constexpr (kIsWhole<V>) return b == 0 ? static_cast<V>(-1) : Rest(a, b);
-    else return PerLane(a, b, [](auto x, auto y) { return std::fmod(x, y); });
+    else return PerLane(a, b, [](auto x, auto y) { return Modulo(x, y); });
   }
 };
 
 // Sign of the divisor.
 struct Remainder {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     if constexpr (kIsWhole<V>) {
       if (b == 0) return a;
       const V r = Rest(a, b);
       return r != 0 && SignsDiffer(r, b) ? r + b : r;
     } else {
       return PerLane(a, b, [](auto x, auto y) {
-        const auto r = std::fmod(x, y);
+        const auto r = Modulo(x, y);
         return r != 0 && (r < 0) != (y < 0) ? r + y : r;
       });
     }
@@ -154,45 +154,44 @@ HWY_INLINE Complex<T> ComplexPower(Complex<T> z, Complex<T> w) {
     const T nan = std::numeric_limits<T>::quiet_NaN();
     return w.re > 0 ? Complex<T>(0) : Complex<T>(nan, nan);
   }
-  const std::complex<double> power =
-      std::exp(std::complex<double>(w.re, w.im) * std::log(std::complex<double>(z.re, z.im)));
+  const Wide power = exp(Wide(w.re, w.im) * log(Wide(z.re, z.im)));
   return {static_cast<T>(power.real()), static_cast<T>(power.imag())};
 }
 
 // Integers wrap; with a negative exponent all but 1 and -1 are 0.
 struct Pow {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     if constexpr (kIsWhole<V>) return WholePower(a, b);
     else if constexpr (kIsComplexNumber<V>) return ComplexPower(a, b);
-    else return PerLane(a, b, [](auto x, auto y) { return std::pow(x, y); });
+    else return PerLane(a, b, [](auto x, auto y) { return Power(x, y); });
   }
 };
 
 struct Square {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return x * x;
   }
 };
 
 struct Cube {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return x * x * x;
   }
 };
 
 struct InverseSquare {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return V(1) / (x * x);
   }
 };
 
 struct Gcd {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     uint64_t x = static_cast<uint64_t>(a < V(0) ? V(0) - a : a);
     uint64_t y = static_cast<uint64_t>(b < V(0) ? V(0) - b : b);
     while (y != 0) {
@@ -207,7 +206,7 @@ struct Gcd {
 // By s[0] bits and more, or by a negative number: 0.
 struct LeftShift {
   template <class V>
-  static V Of(V a, V n, const V* s) {
+  static ANYACL_DEVICE V Of(V a, V n, const V* s) {
     return n < V(0) || n >= s[0] ? V(0) : static_cast<V>(static_cast<uint64_t>(a) << n);
   }
 };
@@ -215,7 +214,7 @@ struct LeftShift {
 // s[0] is the width. Signed numbers (s[1] is 1) run out to 0 or -1 by their sign, others to 0.
 struct RightShift {
   template <class V>
-  static V Of(V a, V n, const V* s) {
+  static ANYACL_DEVICE V Of(V a, V n, const V* s) {
     if (n < V(0) || n >= s[0] - s[1]) return a < V(0) ? static_cast<V>(-1) : V(0);
     return a >> n;
   }
@@ -223,35 +222,35 @@ struct RightShift {
 
 struct BitwiseAnd {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return a & b;
   }
 };
 
 struct BitwiseOr {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return a | b;
   }
 };
 
 struct BitwiseXor {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return a ^ b;
   }
 };
 
 struct BitwiseNot {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return ~x;
   }
 };
 
 struct Neg {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsWhole<V>) return V(0) - x;
     else return -x;
   }
@@ -260,7 +259,7 @@ struct Neg {
 // Of a complex number a real one.
 struct Abs {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsWhole<V>) return x < V(0) ? V(0) - x : x;
     else if constexpr (kIsComplexNumber<V>) return V(static_cast<decltype(x.re)>(std::hypot(double{x.re}, double{x.im})));
     else return HWY_NAMESPACE::Abs(x);
@@ -270,7 +269,7 @@ struct Abs {
 // self + value * tensor1 * tensor2
 struct Addcmul {
   template <class V>
-  static V Of(V a, V b, V c, const V* s) {
+  static ANYACL_DEVICE V Of(V a, V b, V c, const V* s) {
     return a + s[0] * b * c;
   }
 };
@@ -278,7 +277,7 @@ struct Addcmul {
 // self + value * tensor1 / tensor2
 struct Addcdiv {
   template <class V>
-  static V Of(V a, V b, V c, const V* s) {
+  static ANYACL_DEVICE V Of(V a, V b, V c, const V* s) {
     if constexpr (kIsWhole<V>) return a + Quotient(static_cast<V>(s[0] * b), c);
     else return a + s[0] * b / c;
   }
@@ -287,7 +286,7 @@ struct Addcdiv {
 // From whichever end is nearer.
 struct Lerp {
   template <class V>
-  static V Of(V a, V b, V w, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, V w, const V*) {
     if constexpr (kIsComplexNumber<V>) {
       return std::hypot(w.re, w.im) < 0.5 ? a + w * (b - a) : b - (b - a) * (V(1) - w);
     } else {

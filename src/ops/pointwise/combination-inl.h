@@ -3,7 +3,7 @@
 
 struct Scaled {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     return s[0] * x;
   }
 };
@@ -11,7 +11,7 @@ struct Scaled {
 // beta * y + alpha * x
 struct ScaledSum {
   template <class V>
-  static V Of(V x, V y, const V* s) {
+  static ANYACL_DEVICE V Of(V x, V y, const V* s) {
     return s[1] * y + s[0] * x;
   }
 };
@@ -19,7 +19,7 @@ struct ScaledSum {
 // mode 1: to nearest, ties to even; 2: down; 3: up; 4: ties away from 0; 5: towards 0; 6: to the odd neighbour; 7: what is left of 5
 struct RoundOff {
   template <class V>
-  static V Of(V x, V mode, const V*) {
+  static ANYACL_DEVICE V Of(V x, V mode, const V*) {
     const V down = HWY_NAMESPACE::Floor(x), cut = HWY_NAMESPACE::Trunc(x);
     const V part = HWY_NAMESPACE::Abs(x - cut);
     const V sign = Select(x < V(0), V(-1), V(1));

@@ -10,56 +10,56 @@ HWY_INLINE V OneIf(M condition) {
 
 struct Equal {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return OneIf<V>(a == b);
   }
 };
 
 struct NotEqual {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return OneIf<V>(a != b);
   }
 };
 
 struct Greater {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return OneIf<V>(a > b);
   }
 };
 
 struct GreaterEqual {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return OneIf<V>(a >= b);
   }
 };
 
 struct Less {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return OneIf<V>(a < b);
   }
 };
 
 struct LessEqual {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return OneIf<V>(a <= b);
   }
 };
 
 struct LogicalNot {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return OneIf<V>(x == V(0));
   }
 };
 
 struct IsFinite {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) return OneIf<V>(x - x == V(0));  // NaN for infinities and NaN
     else if constexpr (kIsComplexNumber<V>) return OneIf<V>(std::isfinite(x.re) && std::isfinite(x.im));
     else return V(1);
@@ -73,14 +73,14 @@ HWY_INLINE V Infinity() {
 
 struct IsInf {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return OneIf<V>(Abs(x) == Infinity<V>());
   }
 };
 
 struct IsPosInf {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) return OneIf<V>(x == Infinity<V>());
     else return V(0);
   }
@@ -88,7 +88,7 @@ struct IsPosInf {
 
 struct IsNegInf {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) return OneIf<V>(x == -Infinity<V>());
     else return V(0);
   }
@@ -97,7 +97,7 @@ struct IsNegInf {
 // The bit: true for -0 and for NaN that have it.
 struct Signbit {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) return OneIf<V>(CopySign(V(1), x) < V(0));
     else return OneIf<V>(x < V(0));
   }
@@ -107,7 +107,7 @@ struct Signbit {
 // the bits of floats).
 struct IsClose {
   template <class V>
-  static V Of(V a, V b, const V* s) {
+  static ANYACL_DEVICE V Of(V a, V b, const V* s) {
     if constexpr (kIsLanes<V>) {
       const V distance = Abs(a - b);
       const auto near = distance <= s[1] + s[0] * Abs(b) && distance < Infinity<V>();

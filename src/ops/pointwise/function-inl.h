@@ -6,7 +6,7 @@
 #define ANYACL_FUNCTION(Name)                                                     \
   struct Name {                                                                   \
     template <class V>                                                            \
-    static V Of(V x, const V*) {                                                  \
+    static ANYACL_DEVICE V Of(V x, const V*) {                                    \
       return HWY_NAMESPACE::Name(x);                                              \
     }                                                                             \
   };
@@ -44,7 +44,7 @@ HWY_INLINE Lanes<float> TanhOf(Lanes<float> x) {
 
 struct Tanh {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (std::is_same_v<V, Lanes<float>>) return TanhOf(x);
     else return HWY_NAMESPACE::Tanh(x);
   }
@@ -61,7 +61,7 @@ HWY_INLINE Lanes<T> InDouble(Lanes<T> x, Lanes<T> y, F f) {
 }
 template <class T, class F>
 HWY_INLINE Complex<T> InDouble(Complex<T> z, F f) {
-  const std::complex<double> w = f(std::complex<double>(z.re, z.im));
+  const Wide w = f(Wide(z.re, z.im));
   return {static_cast<T>(w.real()), static_cast<T>(w.imag())};
 }
 
@@ -71,31 +71,31 @@ inline constexpr double kLn10 = 2.30258509299404568402;
 
 struct Atan2 {
   template <class V>
-  static V Of(V y, V x, const V*) {
+  static ANYACL_DEVICE V Of(V y, V x, const V*) {
     return InDouble(y, x, [](double a, double b) { return std::atan2(a, b); });
   }
 };
 
 struct Exp2 {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) return HWY_NAMESPACE::Exp2(x);
-    else return InDouble(x, [](std::complex<double> z) { return std::exp(z * kLn2); });
+    else return InDouble(x, [](Wide z) { return exp(z * kLn2); });
   }
 };
 
 // Without cancellation near 0.
 struct Expm1 {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) {
       return HWY_NAMESPACE::Expm1(x);
     } else {
-      return InDouble(x, [](std::complex<double> z) {
+      return InDouble(x, [](Wide z) {
         const double half = std::sin(z.imag() / 2);
         const double grown = std::expm1(z.real());
-        if (z.imag() == 0) return std::complex<double>(grown, z.imag());
-        return std::complex<double>(grown * std::cos(z.imag()) - 2 * half * half, (grown + 1) * std::sin(z.imag()));
+        if (z.imag() == 0) return Wide(grown, z.imag());
+        return Wide(grown * std::cos(z.imag()) - 2 * half * half, (grown + 1) * std::sin(z.imag()));
       });
     }
   }
@@ -103,39 +103,39 @@ struct Expm1 {
 
 struct Log10 {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) return HWY_NAMESPACE::Log10(x);
-    else return InDouble(x, [](std::complex<double> z) { return std::log(z) / kLn10; });
+    else return InDouble(x, [](Wide z) { return log(z) / kLn10; });
   }
 };
 
 struct Log2 {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) return HWY_NAMESPACE::Log2(x);
-    else return InDouble(x, [](std::complex<double> z) { return std::log(z) / kLn2; });
+    else return InDouble(x, [](Wide z) { return log(z) / kLn2; });
   }
 };
 
 struct Log1p {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) {
       return HWY_NAMESPACE::Log1p(x);
     } else {
-      return InDouble(x, [](std::complex<double> z) {
+      return InDouble(x, [](Wide z) {
         const double re = z.real(), im = z.imag();
         // |1 + z|^2 = 1 + re (2 + re) + im^2, kept as what is more than 1 where it is near 1
         const bool near = std::fabs(re) < 0.5 && std::fabs(im) < 0.5;
         const double length = near ? 0.5 * std::log1p(re * (2 + re) + im * im) : std::log(std::hypot(1 + re, im));
-        return std::complex<double>(length, std::atan2(im, 1 + re));
+        return Wide(length, std::atan2(im, 1 + re));
       });
     }
   }
 };
 
 // psi(x), by reflection and recurrence up to where the asymptotic series holds.
-HWY_INLINE double DigammaOf(double x) {
+inline HWY_NOINLINE double DigammaOf(double x) {
   if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
   double sum = 0;
   if (x < 0) {
@@ -154,24 +154,21 @@ HWY_INLINE double DigammaOf(double x) {
 
 struct Digamma {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return InDouble(x, [](double one) { return DigammaOf(one); });
   }
 };
 
 struct Lgamma {
   template <class V>
-  static V Of(V x, const V*) {
-    return InDouble(x, [](double one) {
-      int sign;  // lgamma would leave it in a variable of the process
-      return lgamma_r(one, &sign);
-    });
+  static ANYACL_DEVICE V Of(V x, const V*) {
+    return InDouble(x, [](double one) { return LogGamma(one); });
   }
 };
 
 struct LogAddExp {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return InDouble(a, b, [](double x, double y) {
       const double distance = x == y ? 0 : std::fabs(x - y);  // of equal infinities, too
       return (x > y ? x : y) + std::log1p(std::exp(-distance));
@@ -181,7 +178,7 @@ struct LogAddExp {
 
 struct LogAddExp2 {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     return InDouble(a, b, [](double x, double y) {
       const double distance = x == y ? 0 : std::fabs(x - y);
       return (x > y ? x : y) + std::log1p(std::exp2(-distance)) / kLn2;
@@ -196,7 +193,7 @@ HWY_INLINE double LogitOf(double z) {
 
 struct Logit {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return InDouble(x, [](double z) { return LogitOf(z); });
   }
 };
@@ -204,7 +201,7 @@ struct Logit {
 // s[0] = eps; what is below it counts as eps, what is above 1 - eps as that.
 struct LogitClamped {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     const V high = V(1) - s[0];
     const V z = Select(x < s[0], s[0], Select(x > high, high, x));
     return InDouble(z, [](double one) { return LogitOf(one); });
@@ -213,7 +210,7 @@ struct LogitClamped {
 
 struct LogitGrad {
   template <class V>
-  static V Of(V x, V dy, const V*) {
+  static ANYACL_DEVICE V Of(V x, V dy, const V*) {
     const V nan(std::numeric_limits<typename V::Number>::quiet_NaN());
     return Select(x < V(0) || x > V(1), nan, dy / (x * (V(1) - x)));
   }
@@ -221,28 +218,28 @@ struct LogitGrad {
 
 struct LogitGradClamped {
   template <class V>
-  static V Of(V x, V dy, const V* s) {
+  static ANYACL_DEVICE V Of(V x, V dy, const V* s) {
     return Select(x < s[0] || x > V(1) - s[0], V(0), dy / (x * (V(1) - x)));
   }
 };
 
 struct Reciprocal {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return V(1) / x;
   }
 };
 
 struct Rsqrt {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return V(1) / HWY_NAMESPACE::Sqrt(x);
   }
 };
 
 struct Sinc {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     const V angle = x * V(static_cast<typename V::Number>(kPi));
     return Select(x == V(0), V(1), HWY_NAMESPACE::Sin(angle) / angle);
   }
@@ -251,7 +248,7 @@ struct Sinc {
 // g * conj(1 - y^2)
 struct TanhBackward {
   template <class V>
-  static V Of(V g, V y, const V*) {
+  static ANYACL_DEVICE V Of(V g, V y, const V*) {
     return g * Conjugate(V(1) - y * y);
   }
 };
@@ -259,14 +256,14 @@ struct TanhBackward {
 // 0 where x is 0, unless y is NaN.
 struct XLogY {
   template <class V>
-  static V Of(V x, V y, const V*) {
+  static ANYACL_DEVICE V Of(V x, V y, const V*) {
     return Select(x == V(0) && !IsNan(y), V(0), x * HWY_NAMESPACE::Log(y));
   }
 };
 
 struct Xlog1py {
   template <class V>
-  static V Of(V x, V y, const V*) {
+  static ANYACL_DEVICE V Of(V x, V y, const V*) {
     return Select(x == V(0) && !IsNan(y), V(0), x * HWY_NAMESPACE::Log1p(y));
   }
 };

@@ -21,6 +21,10 @@
 #include "cpu/simd-inl.h"
 #include "hwy/highway.h"
 
+// The formulas have one text for CPUs and GPUs: there (lanes.cuh) it says where their functions run.
+#undef ANYACL_DEVICE
+#define ANYACL_DEVICE
+
 HWY_BEFORE_NAMESPACE();
 namespace anyacl {
 namespace pointwise {
@@ -123,6 +127,9 @@ HWY_INLINE T Rounded(T product) {
   return product;
 }
 
+// What complex numbers are computed in where it matters.
+using Wide = std::complex<double>;
+
 // A complex number of T; one at a time.
 template <class T>
 struct Complex {
@@ -216,8 +223,16 @@ HWY_INLINE Lanes<double> Exp(Lanes<double> x) {
 }
 
 template <class T>
-HWY_INLINE Lanes<T> Fmod(Lanes<T> a, Lanes<T> b) {
-  return PerLane(a, b, [](T x, T y) { return std::fmod(x, y); });
+HWY_INLINE T Modulo(T x, T y) {
+  return std::fmod(x, y);
+}
+template <class T>
+HWY_INLINE T Power(T x, T y) {
+  return std::pow(x, y);
+}
+HWY_INLINE double LogGamma(double x) {
+  int sign;  // lgamma would leave it in a variable of the process
+  return lgamma_r(x, &sign);
 }
 
 }  // namespace HWY_NAMESPACE

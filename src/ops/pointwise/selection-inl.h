@@ -5,7 +5,7 @@
 
 struct Where {
   template <class V>
-  static V Of(V condition, V yes, V no, const V*) {
+  static ANYACL_DEVICE V Of(V condition, V yes, V no, const V*) {
     return Select(condition != V(0), yes, no);
   }
 };
@@ -13,7 +13,7 @@ struct Where {
 // NaN where either is NaN.
 struct Maximum {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     const V most = Select(a > b, a, b);  // b when that is NaN
     if constexpr (kIsLanes<V>) return Select(IsNan(a), a, most);
     else return most;
@@ -22,7 +22,7 @@ struct Maximum {
 
 struct Minimum {
   template <class V>
-  static V Of(V a, V b, const V*) {
+  static ANYACL_DEVICE V Of(V a, V b, const V*) {
     const V least = Select(a < b, a, b);
     if constexpr (kIsLanes<V>) return Select(IsNan(a), a, least);
     else return least;
@@ -32,7 +32,7 @@ struct Minimum {
 // min(max(x, low), high): high where low lies above it.
 struct Clamp {
   template <class V>
-  static V Of(V x, V low, V high, const V* s) {
+  static ANYACL_DEVICE V Of(V x, V low, V high, const V* s) {
     return Minimum::Of(Maximum::Of(x, low, s), high, s);
   }
 };
@@ -40,28 +40,28 @@ struct Clamp {
 // self * mask * scale
 struct MaskedScale {
   template <class V>
-  static V Of(V x, V mask, const V* s) {
+  static ANYACL_DEVICE V Of(V x, V mask, const V* s) {
     return x * mask * s[0];
   }
 };
 
 struct Ceil {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return HWY_NAMESPACE::Ceil(x);
   }
 };
 
 struct Floor {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return HWY_NAMESPACE::Floor(x);
   }
 };
 
 struct Trunc {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return HWY_NAMESPACE::Trunc(x);
   }
 };
@@ -69,7 +69,7 @@ struct Trunc {
 // x - trunc(x); a zero is +0.
 struct Frac {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsLanes<V>) {
       const V rest = x - HWY_NAMESPACE::Trunc(x);
       return Select(rest == V(0), V(0), rest);
@@ -81,7 +81,7 @@ struct Frac {
 
 struct Round {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     return HWY_NAMESPACE::Round(x);
   }
 };
@@ -89,7 +89,7 @@ struct Round {
 // s[0] = 10^decimals
 struct RoundToFraction {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     return HWY_NAMESPACE::Round(x * s[0]) / s[0];
   }
 };
@@ -97,7 +97,7 @@ struct RoundToFraction {
 // s[0] = 10^-decimals, or 0 for an integer type without that number
 struct RoundToMultiple {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     if constexpr (kIsLanes<V>) {
       return HWY_NAMESPACE::Round(x / s[0]) * s[0];
     } else {
@@ -116,7 +116,7 @@ struct RoundToMultiple {
 // 0 for NaN. A complex number becomes one of length 1.
 struct Sign {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsComplexNumber<V>) {
       using T = decltype(x.re);
       if (!std::isfinite(x.re) || !std::isfinite(x.im)) {
@@ -137,7 +137,7 @@ struct Sign {
 // s: what stands for NaN, infinity and -infinity.
 struct NanToNum {
   template <class V>
-  static V Of(V x, const V* s) {
+  static ANYACL_DEVICE V Of(V x, const V* s) {
     if constexpr (kIsComplexNumber<V>) {
       using T = decltype(x.re);
       const auto part = [&](T one) { return std::isnan(one) ? s[0].re : !std::isinf(one) ? one : one > 0 ? s[1].re : s[2].re; };
@@ -152,7 +152,7 @@ struct NanToNum {
 // Of a real number 0 or pi.
 struct Angle {
   template <class V>
-  static V Of(V x, const V*) {
+  static ANYACL_DEVICE V Of(V x, const V*) {
     if constexpr (kIsComplexNumber<V>) {
       return V(static_cast<decltype(x.re)>(std::atan2(double{x.im}, double{x.re})));
     } else {
@@ -165,14 +165,14 @@ struct Angle {
 // Of two real numbers.
 struct ComplexOf {
   template <class V>
-  static V Of(V real, V imaginary, const V*) {
+  static ANYACL_DEVICE V Of(V real, V imaginary, const V*) {
     return {real.re, imaginary.re};
   }
 };
 
 struct Polar {
   template <class V>
-  static V Of(V length, V angle, const V*) {
+  static ANYACL_DEVICE V Of(V length, V angle, const V*) {
     using T = decltype(length.re);
     return {length.re * static_cast<T>(std::cos(double{angle.re})), length.re * static_cast<T>(std::sin(double{angle.re}))};
   }
