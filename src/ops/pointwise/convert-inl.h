@@ -9,6 +9,7 @@
 #define ANYACL_OPS_POINTWISE_CONVERT_INL_H_
 #endif
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -54,7 +55,8 @@ void ConvertRun(const void* source, int64_t from_step, void* target, int64_t to_
   To* const to = static_cast<To*>(target);
   if (from_step == 0) {
     const To one = Converted<To>(*from);
-    for (int64_t i = 0; i < count; ++i) to[i * to_step] = one;
+    if (to_step == 1) std::fill_n(to, count, one);  // the compiler's vectors; a step that it does not know takes single stores
+    else for (int64_t i = 0; i < count; ++i) to[i * to_step] = one;
   } else if (from_step == 1 && to_step == 1) {
     if constexpr (std::is_same_v<To, From>) {
       std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(count) * sizeof(To));
