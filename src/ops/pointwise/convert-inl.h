@@ -131,6 +131,7 @@ template <class To, class From>
 void ConvertRun(const void* source, int64_t from_step, void* target, int64_t to_step, int64_t count) {
   const From* const from = static_cast<const From*>(source);
   To* const to = static_cast<To*>(target);
+  if (count == 0) return;  // there may be no memory
   if (from_step == 0) {
     const To one = Converted<To>(*from);
     for (int64_t i = 0; i < count; ++i) to[i * to_step] = one;
