@@ -140,7 +140,7 @@ void Forward(const NllParams& p) {
   const Reader<T> x(p.x);
   const Classes classes(p.target, p.classes, p.ignored);
   const Weights<T> weights(p.weight);
-  const int64_t step = p.x.strides[p.x.rank - 1];
+  const int64_t step = p.x.rank > 0 ? p.x.strides[p.x.rank - 1] : 0;  // without samples x is none
   T* const out = static_cast<T*>(p.out);
   const Sums all = SumParts(p.samples, static_cast<double*>(p.parts), [&](int64_t i, Sums* sums) {
     const int64_t y = classes.Of(i);

@@ -53,6 +53,7 @@ template <class To, class From>
 void ConvertRun(const void* source, int64_t from_step, void* target, int64_t to_step, int64_t count) {
   const From* const from = static_cast<const From*>(source);
   To* const to = static_cast<To*>(target);
+  if (count == 0) return;  // there may be no memory
   if (from_step == 0) {
     const To one = Converted<To>(*from);
     if (to_step == 1) std::fill_n(to, count, one);  // the compiler's vectors; a step that it does not know takes single stores
