@@ -124,6 +124,7 @@ Status Communicator::Failure() {
   is_running_ = true;
   lock.unlock();
   Status status = transport_->Check();
+  if (!status.ok()) transport_->GiveUp(status.message());  // others may wait for this rank, which will not come any more
   lock.lock();
   is_running_ = false;
   if (!status.ok()) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -58,6 +59,7 @@ class TcpTransport final : public Transport {
   Status CheckHeader(Lane& lane, uint32_t peer, const Header& wanted);
   Status Sleep(const std::vector<uint32_t>& active, int milliseconds);
   void FinishBegun();
+  void ReadToTheEnd();
   Status CheckIdle();
   Status CheckPeer(const Lane& lane, uint32_t peer) const;
   Status Lost(const Lane& lane, uint32_t peer, int error) const;
@@ -69,6 +71,7 @@ class TcpTransport final : public Transport {
   const uint32_t rank_;
   std::vector<Lane> lanes_;  // by rank
   bool moved_ = false;
+  bool gave_up_ = false;
 };
 
 // --- the ends ---
@@ -92,10 +95,39 @@ TcpTransport::~TcpTransport() {
     if (lane.sent == 0) SendNotice(lane.connection, Kind::kGoodbye, {});
     shutdown(lane.connection.fd(), SHUT_WR);
   }
+  if (!gave_up_) return;
+  try {
+    ReadToTheEnd();
+  } catch (const std::bad_alloc&) {  // then some may not hear
+  }
+}
+
+// A connection that is closed with something unread takes back what is on its way: the other rank would not hear why. So whoever
+// gave up reads until all others have ended, too, which they do when they hear of it.
+void TcpTransport::ReadToTheEnd() {
+  const Deadline soon = std::chrono::steady_clock::now() + kLastWords;
+  std::vector<pollfd> open;
+  for (const Lane& lane : lanes_) {
+    if (lane.connection) open.push_back({lane.connection.fd(), POLLIN, 0});
+  }
+  const auto is_over = [](const pollfd& one) {
+    char scratch[16 * 1024];
+    while (true) {
+      const ssize_t n = recv(one.fd, scratch, sizeof(scratch), MSG_DONTWAIT);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return n == 0 || errno != EAGAIN;
+    }
+  };
+  while (true) {
+    std::erase_if(open, is_over);
+    if (open.empty() || std::chrono::steady_clock::now() >= soon) return;
+    poll(open.data(), open.size(), PollTime(soon, 10));
+  }
 }
 
 // A notice in the middle of a message would be taken for a part of it; there the end must do.
 void TcpTransport::GiveUp(std::string_view why) noexcept {
+  gave_up_ = true;
   for (Lane& lane : lanes_) {
     if (!lane.connection) continue;
     if (lane.sent == 0) SendNotice(lane.connection, Kind::kGaveUp, why);

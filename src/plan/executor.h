@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "contract/call_spec.h"
@@ -33,6 +34,7 @@ struct Executor {
 
   PlanRef plan;
   struct Watched {
+    Watched(std::shared_ptr<const contract::CallSpec> call, std::string caller) : call(std::move(call)), caller(std::move(caller)) {}
     std::shared_ptr<const contract::CallSpec> call;
     std::string caller;  // the line of Python that phase 1 was called from
   };

@@ -77,10 +77,11 @@ pid_t Start(const std::vector<std::string>& words, const std::vector<std::string
 void RunProcesses(const ProgramRow& program, const Launch& launch) {
   char folder[] = "/tmp/anyacl-hccl-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string program_file = std::filesystem::read_symlink("/proc/self/exe");  // beside which the plug-in for GPUs is found
   std::vector<pid_t> children(launch.ranks, -1);
   for (uint32_t r = 0; r < launch.ranks; ++r) {
     if (static_cast<int>(r) == launch.missing) continue;
-    children[r] = Start({"rank", "--play", program.name, std::to_string(r), std::to_string(launch.ranks), folder}, launch.settings);
+    children[r] = Start({program_file, "--play", program.name, std::to_string(r), std::to_string(launch.ranks), folder}, launch.settings);
   }
   for (uint32_t r = 0; r < launch.ranks; ++r) {
     if (children[r] < 0) continue;

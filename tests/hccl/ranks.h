@@ -82,7 +82,11 @@ inline std::string RecentText() {
     }                                                                                              \
   } while (false)
 #define CHECK_OK(call) CHECK_CODE(call, 0)
-#define CHECK_TEXT(text, part) CHECK_THAT((text).find(part) != std::string::npos, (text))
+#define CHECK_TEXT(text, part)                                                                     \
+  do {                                                                                             \
+    const std::string got_text = (text); /* once: reading a text may clear it */                   \
+    CHECK_THAT(got_text.find(part) != std::string::npos, got_text);                                \
+  } while (false)
 
 inline double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
