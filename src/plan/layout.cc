@@ -51,7 +51,9 @@ bool OverlapsItself(const Tensor& t) {
   for (int i = 0; i < count; ++i) {
     const int64_t stride = t.strides[axes[i]];
     if (stride <= reach) return true;
-    reach += (t.dims[axes[i]] - 1) * stride;
+    int64_t length;
+    // Beyond all addresses: other rules refuse it.
+    if (__builtin_mul_overflow(t.dims[axes[i]] - 1, stride, &length) || __builtin_add_overflow(reach, length, &reach)) return false;
   }
   return false;
 }

@@ -40,6 +40,7 @@ struct Transfer {
   size_t count;
   int peer;
   bool sends;
+  cudaStream_t stream;
 };
 
 }  // namespace
@@ -80,13 +81,16 @@ Bytes Await(Comm comm, int from) {
   return bytes;
 }
 
-Bytes Fetch(const void* from, size_t bytes) {
+// On the stream: copies that belong to none are not ordered with those of streams that do not block.
+Bytes Fetch(const void* from, size_t bytes, cudaStream_t stream) {
   Bytes copy(bytes);
-  cudaMemcpy(copy.data(), from, bytes, cudaMemcpyDeviceToHost);
+  cudaMemcpyAsync(copy.data(), from, bytes, cudaMemcpyDeviceToHost, stream);
+  cudaStreamSynchronize(stream);
   return copy;
 }
-int Put(void* to, const Bytes& bytes) {
-  return cudaMemcpy(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice) == cudaSuccess ? kSuccess : kUnhandledCuda;
+int Put(void* to, const Bytes& bytes, cudaStream_t stream) {
+  cudaMemcpyAsync(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream);
+  return cudaStreamSynchronize(stream) == cudaSuccess ? kSuccess : kUnhandledCuda;
 }
 
 template <class T>
@@ -173,48 +177,48 @@ int ncclCommAbort(Comm comm) {
 
 const char* ncclGetErrorString(int) { return "no such luck"; }
 
-int ncclAllReduce(const void* from, void* to, size_t count, int type, int op, Comm comm, cudaStream_t) {
+int ncclAllReduce(const void* from, void* to, size_t count, int type, int op, Comm comm, cudaStream_t stream) {
   ++fake_nccl_calls;
-  return Put(to, ReduceAs(type, Gather(comm, Fetch(from, count * kSizes[type])), op));
+  return Put(to, ReduceAs(type, Gather(comm, Fetch(from, count * kSizes[type], stream)), op), stream);
 }
 
-int ncclReduce(const void* from, void* to, size_t count, int type, int op, int root, Comm comm, cudaStream_t) {
+int ncclReduce(const void* from, void* to, size_t count, int type, int op, int root, Comm comm, cudaStream_t stream) {
   ++fake_nccl_calls;
-  const Bytes sum = ReduceAs(type, Gather(comm, Fetch(from, count * kSizes[type])), op);
-  return comm->rank == root ? Put(to, sum) : kSuccess;
+  const Bytes sum = ReduceAs(type, Gather(comm, Fetch(from, count * kSizes[type], stream)), op);
+  return comm->rank == root ? Put(to, sum, stream) : kSuccess;
 }
 
-int ncclReduceScatter(const void* from, void* to, size_t count, int type, int op, Comm comm, cudaStream_t) {
-  ++fake_nccl_calls;
-  const size_t bytes = count * kSizes[type];
-  const Bytes sum = ReduceAs(type, Gather(comm, Fetch(from, bytes * comm->ranks)), op);
-  return Put(to, Bytes(sum.begin() + comm->rank * bytes, sum.begin() + (comm->rank + 1) * bytes));
-}
-
-int ncclBroadcast(const void* from, void* to, size_t count, int type, int root, Comm comm, cudaStream_t) {
+int ncclReduceScatter(const void* from, void* to, size_t count, int type, int op, Comm comm, cudaStream_t stream) {
   ++fake_nccl_calls;
   const size_t bytes = count * kSizes[type];
-  return Put(to, Gather(comm, comm->rank == root ? Fetch(from, bytes) : Bytes())[root]);
+  const Bytes sum = ReduceAs(type, Gather(comm, Fetch(from, bytes * comm->ranks, stream)), op);
+  return Put(to, Bytes(sum.begin() + comm->rank * bytes, sum.begin() + (comm->rank + 1) * bytes), stream);
 }
 
-int ncclAllGather(const void* from, void* to, size_t count, int type, Comm comm, cudaStream_t) {
+int ncclBroadcast(const void* from, void* to, size_t count, int type, int root, Comm comm, cudaStream_t stream) {
+  ++fake_nccl_calls;
+  const size_t bytes = count * kSizes[type];
+  return Put(to, Gather(comm, comm->rank == root ? Fetch(from, bytes, stream) : Bytes())[root], stream);
+}
+
+int ncclAllGather(const void* from, void* to, size_t count, int type, Comm comm, cudaStream_t stream) {
   ++fake_nccl_calls;
   Bytes whole;
-  for (const Bytes& one : Gather(comm, Fetch(from, count * kSizes[type]))) whole.insert(whole.end(), one.begin(), one.end());
-  return Put(to, whole);
+  for (const Bytes& one : Gather(comm, Fetch(from, count * kSizes[type], stream))) whole.insert(whole.end(), one.begin(), one.end());
+  return Put(to, whole, stream);
 }
 
 int ncclGroupStart() { return kSuccess; }
 
-int ncclSend(const void* bytes, size_t count, int, int peer, Comm comm, cudaStream_t) {
+int ncclSend(const void* bytes, size_t count, int, int peer, Comm comm, cudaStream_t stream) {
   grouped = comm;
-  comm->group.push_back({const_cast<void*>(bytes), count, peer, true});
+  comm->group.push_back({const_cast<void*>(bytes), count, peer, true, stream});
   return kSuccess;
 }
 
-int ncclRecv(void* bytes, size_t count, int, int peer, Comm comm, cudaStream_t) {
+int ncclRecv(void* bytes, size_t count, int, int peer, Comm comm, cudaStream_t stream) {
   grouped = comm;
-  comm->group.push_back({bytes, count, peer, false});
+  comm->group.push_back({bytes, count, peer, false, stream});
   return kSuccess;
 }
 
@@ -226,11 +230,11 @@ int ncclGroupEnd() {
   const std::vector<Transfer> group = std::move(comm->group);
   comm->group.clear();
   for (const Transfer& t : group) {
-    if (t.sends) Post(comm, t.peer, Fetch(t.bytes, t.count));
+    if (t.sends) Post(comm, t.peer, Fetch(t.bytes, t.count, t.stream));
   }
   int result = kSuccess;
   for (const Transfer& t : group) {
-    if (!t.sends) result = std::max(result, Put(t.bytes, Await(comm, t.peer)));
+    if (!t.sends) result = std::max(result, Put(t.bytes, Await(comm, t.peer), t.stream));
   }
   return result;
 }

@@ -92,6 +92,7 @@ TEST(Layout, OverlapsItselfNeverMissesAnOverlap) {
     }
   }
   EXPECT_FALSE(OverlapsItself(View({4, 5}, {10, 2})));
+  EXPECT_FALSE(OverlapsItself(View({int64_t{1} << 40, int64_t{1} << 40}, {int64_t{1} << 40, 1})));  // longer than addresses
 }
 
 bool MayOverlap(const Tensor& a, const Tensor& b) { return SpanOf(a).Meets(SpanOf(b)); }
