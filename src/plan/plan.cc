@@ -251,10 +251,12 @@ Operand PlanBuilder::ScratchOperand(const char* name, DType dtype, const Dims& d
 void PlanBuilder::BindOperand(const Operand& operand, const void* member) {
   if (operand.index < 0) return AddScratch(member, operand.offset);
   const Tensor& t = *TensorAt(operand.index);
+  // Wraps where the view was refused already (RequireAddressable).
+  const uint64_t offset = static_cast<uint64_t>(t.offset) * SizeOf(t.dtype) + static_cast<uint64_t>(operand.offset);
   AddPointer(member, {.member = 0,
                       .group = 0,
                       .tensor = operand.index,
-                      .offset = t.offset * static_cast<int64_t>(SizeOf(t.dtype)) + operand.offset,
+                      .offset = static_cast<int64_t>(offset),
                       .bytes = operand.bytes});
   plan_.tensors[operand.index].needs_memory |= !t.empty();  // elements of none may lie at null
 }
