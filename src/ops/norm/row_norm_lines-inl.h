@@ -203,7 +203,7 @@ struct GradientOf {
   HWY_INLINE VF Of(VF g, VF v, VF weight) const {
     const F32 d;
     const VF u = hn::Mul(hn::Sub(v, hn::Set(d, mean)), hn::Set(d, rstd));
-    const VF p = hn::MulSub(g, weight, hn::Set(d, a));
+    const VF p = hn::Sub(hn::Mul(g, weight), hn::Set(d, a));  // rounded as in the sums: of one element nothing is left
     return hn::Mul(hn::NegMulAdd(u, hn::Set(d, b), p), hn::Set(d, rstd));
   }
   HWY_INLINE void Fetch(int64_t i, int64_t n) const {
