@@ -88,14 +88,9 @@ endif()
 # For code whose time nobody waits for (tables, plans, oracles, the command): it compiles a quarter faster.
 set(ANYACL_PLAIN_CODE "$<$<CONFIG:Release>:-O1>")
 
-# anyacl_precompile(<target> <headers...>): a fifth of the time of most of our sources is that of the same headers. A compiler
-# cache does better without; a build with one, or with a sanitizer, also finds headers that a source forgot to include.
-if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache" OR ANYACL_SANITIZE)
-  set(precompile OFF)
-else()
-  set(precompile ON)
-endif()
-option(ANYACL_PRECOMPILE "Precompile headers" ${precompile})
+# anyacl_precompile(<target> <headers...>): a fifth of the time of most of our sources is that of the same headers. Off by
+# default: a build without them also finds headers that a source forgot, and GCC 12 has false warnings with them.
+option(ANYACL_PRECOMPILE "Precompile headers" OFF)
 function(anyacl_precompile target)
   if(ANYACL_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE ${ARGN})
